@@ -1,0 +1,2 @@
+//! Chips.
+fn main() {}
