@@ -1,0 +1,65 @@
+//! When a write says the same as one that is in the log (CONTRACT: replay).
+//!
+//! Equal means: in all but `idempotency_key`, `seq`, for an ask also `id`, and what Chips writes. Absent equals
+//! false for booleans, numbers compare by value, strings byte for byte; the order of keys has no say because the
+//! typed forms are compared.
+
+use chips_protocol::{Answer, Content, Draft, DraftContent, Event, Participant, Question, QuestionAsk, RunId};
+
+/// Whether the draft says the same as the stored event, the event `id` included.
+pub fn same_event(stored: &Event, draft: &Draft) -> bool {
+    stored.envelope.id == draft.id && !differs(stored, draft)
+}
+
+/// Whether a write that replays a key says something else than the event it replays.
+pub fn differs(stored: &Event, draft: &Draft) -> bool {
+    let envelope = &stored.envelope;
+    let placed = envelope.workspace_id == draft.workspace_id
+        && envelope.run_id == draft.run_id
+        // Chips fills a space in that was left out, so leaving it out again is no difference.
+        && draft.space_id.is_none_or(|space| envelope.space_id == Some(space))
+        && same_actor(stored, draft.actor);
+    let same = match (&stored.content, &draft.content) {
+        (Content::QuestionAsk(ask), DraftContent::QuestionAsk(again)) => {
+            ask.ask_id == again.ask_id && same_questions(ask, again)
+        }
+        (Content::QuestionAnswered(answered), DraftContent::QuestionAnswered(again)) => {
+            envelope.id == draft.id
+                && answered.ask_id == again.ask_id
+                && same_answers(&answered.answers, &again.answers)
+                && answered.timed_out() == again.timed_out
+        }
+        _ => false,
+    };
+    !(placed && same)
+}
+
+/// Whether an ask is the stored one again: equal questions, time-out, `on_no_answer` and run.
+pub fn same_ask(stored: &Event, ask: &QuestionAsk, run_id: RunId) -> bool {
+    stored.envelope.run_id == run_id && stored.as_ask().is_some_and(|first| same_questions(first, ask))
+}
+
+fn same_actor(stored: &Event, actor: Participant) -> bool {
+    let written = &stored.envelope.actor;
+    written.kind == actor.kind() && written.id == actor.id()
+}
+
+fn same_answers(first: &[Answer], again: &[Answer]) -> bool {
+    first == again
+}
+
+fn same_questions(first: &QuestionAsk, again: &QuestionAsk) -> bool {
+    let number = |ask: &QuestionAsk| ask.timeout_seconds.as_ref().and_then(serde_json::Number::as_f64);
+    let question = |one: &Question, two: &Question| {
+        one.question_id == two.question_id
+            && one.prompt == two.prompt
+            && one.options == two.options
+            && one.multi() == two.multi()
+            && one.free_text() == two.free_text()
+            && one.default_value == two.default_value
+    };
+    first.on_no_answer == again.on_no_answer
+        && number(first) == number(again)
+        && first.questions.len() == again.questions.len()
+        && first.questions.iter().zip(&again.questions).all(|(one, two)| question(one, two))
+}
