@@ -1,1 +1,11 @@
-//! placeholder
+//! The HTTP side of Chips: the API, the streams, the inbox and the workers behind them. The only crate that knows
+//! serving HTTP.
+
+pub mod api;
+pub mod app;
+pub mod auth;
+pub mod config;
+pub mod inbox;
+
+pub use app::{AppState, Ended, Server, StartError, bind};
+pub use config::Config;

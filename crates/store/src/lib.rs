@@ -1,1 +1,338 @@
-//! placeholder
+//! The log of Chips and what is derived from it: the only crate that knows SQL.
+//!
+//! Writes are judged by [`chips_core::decide()`] inside the transaction that appends them, so the first answer wins on
+//! every backend by the same rule. [`Store`] is an enum and not a trait: there are two backends, both known.
+//!
+//! Every reader works the same way: it takes a wake-up (which carries no data), then reads the log after its last
+//! `seq`. Nothing falls between the backlog and the live end, and a slow reader needs no buffer.
+
+pub mod admin;
+pub mod clock;
+pub mod error;
+pub mod query;
+pub mod record;
+pub mod secret;
+pub mod session;
+mod sqlite;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chips_core::{Access, Sender};
+use chips_protocol::api::{Ask, AsksPage, Me, NewRun, Run};
+use chips_protocol::{AskId, Draft, RunId, Timestamp, WorkspaceId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use clock::Clock;
+pub use error::{Fatal, OpenError, StoreError, WriteError};
+pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
+pub use record::Record;
+pub use session::{Device, Proof, Session, SignInState, SignedIn};
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The wall clock and the monotonic clock to build Chips' clock on.
+    pub time: clock::TimeSource,
+    /// Connections for reading.
+    pub readers: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { time: clock::TimeSource::System, readers: 4 }
+    }
+}
+
+/// Whom a credential speaks for, what they are called and what they may see, as of one read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Workspace and participant.
+    pub sender: Sender,
+    /// What people call the participant.
+    pub name: String,
+    /// What the participant may see.
+    pub access: Access,
+    /// For a person: whether they own the workspace.
+    pub owner: bool,
+}
+
+/// What became of an accepted write.
+#[derive(Debug, Clone)]
+pub enum Submitted {
+    /// Appended now.
+    Appended(Arc<Record>),
+    /// Stored before; nothing was appended.
+    Replayed {
+        /// The event stored the first time.
+        record: Arc<Record>,
+        /// Whether the body says something else now.
+        differs: bool,
+    },
+}
+
+/// A change to the set of deadlines, in the order of the commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineChange {
+    /// An ask with a deadline is open (also told once for each at the start).
+    Opened(Timestamp, WorkspaceId, AskId),
+    /// An ask with this deadline is closed.
+    Closed(Timestamp, WorkspaceId, AskId),
+}
+
+/// What names the run whose lease a request renews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaseOf {
+    /// The run itself.
+    Run(RunId),
+    /// An ask of the run.
+    Ask(AskId),
+}
+
+/// What an operator wants to see of the store.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stats {
+    /// Open asks over all workspaces.
+    pub open_asks: u64,
+    /// Commits so far.
+    pub commits: u64,
+    /// Jobs in those commits.
+    pub jobs: u64,
+    /// Seconds spent committing.
+    pub commit_seconds: f64,
+    /// Size of the database file in bytes.
+    pub database_bytes: u64,
+    /// Size of the write-ahead log in bytes.
+    pub wal_bytes: u64,
+    /// Whether the last write found the store able to take it.
+    pub writable: bool,
+}
+
+/// The log and what is derived from it, on one of the backends. Cheap to clone; all clones are one store.
+#[derive(Clone)]
+pub enum Store {
+    /// A folder with an SQLite file, written by this process alone (short administration apart).
+    Sqlite(sqlite::Sqlite),
+}
+
+/// Passes a call on to the backend.
+macro_rules! on {
+    ($store:expr, $backend:ident => $call:expr) => {
+        match $store {
+            Store::Sqlite($backend) => $call,
+        }
+    };
+}
+
+impl Store {
+    /// Opens the folder for serving, and starts the writer.
+    ///
+    /// # Errors
+    /// The folder has no workspace yet ([`admin::init`] makes one), is held by another process (which is named), was
+    /// written by a newer version, is no folder of Chips, or can't be read or written.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        sqlite::Sqlite::open(dir, options).map(Self::Sqlite)
+    }
+
+    /// Ends the store: what was queued is written, the lock on the folder is given back.
+    pub async fn close(self) {
+        on!(self, backend => backend.close().await);
+    }
+
+    /// Waits until the store can't go on (a failed fsync, an unknown outcome of a commit). The process must end then:
+    /// what was acknowledged is safe, what was not is unknown.
+    pub async fn failed(&self) -> Fatal {
+        on!(self, backend => backend.failed().await)
+    }
+
+    /// Chips' clock.
+    pub fn clock(&self) -> &Clock {
+        on!(self, backend => backend.clock())
+    }
+
+    /// The name of this history of the log; a restore changes it.
+    pub fn log_id(&self) -> &str {
+        on!(self, backend => backend.log_id())
+    }
+
+    /// Whom the token with this SHA-256 speaks for, unless it is unknown, expired, revoked or disabled.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn authenticate(&self, token_sha256: [u8; 32]) -> Result<Option<Identity>, StoreError> {
+        on!(self, backend => backend.authenticate(token_sha256).await)
+    }
+
+    /// Changes whenever administration changed who may do or see what, at the latest 2 s after it did. Whoever holds a stream
+    /// open looks its credential up again then.
+    pub fn access_changes(&self) -> watch::Receiver<u64> {
+        on!(self, backend => backend.access_changes())
+    }
+
+    /// Judges and appends a client's write. Once polled for the first time it is carried out even if the future is dropped.
+    ///
+    /// # Errors
+    /// A refusal (nothing of this write was appended), or the store can't take writes.
+    pub async fn submit(&self, sender: Sender, draft: Draft) -> Result<Submitted, WriteError> {
+        on!(self, backend => backend.submit(sender, draft).await)
+    }
+
+    /// The event that the sender's accepted write with this key appended: for a body that is no event any more.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn replay_by_key(&self, sender: Sender, key: &str) -> Result<Option<Arc<Record>>, StoreError> {
+        on!(self, backend => backend.replay_by_key(sender, key).await)
+    }
+
+    /// Closes the ask if its deadline has passed. True where this call closed it.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn expire(&self, workspace_id: WorkspaceId, ask_id: AskId) -> Result<bool, WriteError> {
+        on!(self, backend => backend.expire(workspace_id, ask_id).await)
+    }
+
+    /// Opens a run of the sender's, or returns the one it opened before with this id (false: nothing was opened).
+    ///
+    /// # Errors
+    /// A refusal (`wrong_sender`, `run_id_conflict`, `unknown_space`, `unknown_run` for a parent), or the store can't take writes.
+    pub async fn open_run(&self, sender: Sender, run: NewRun) -> Result<(Run, bool), WriteError> {
+        on!(self, backend => backend.open_run(sender, run).await)
+    }
+
+    /// Ends a run of the sender's and closes its open asks, in one transaction. Twice is a no-op.
+    ///
+    /// # Errors
+    /// A refusal (`not_found`, `wrong_sender` for a person who can see it), or the store can't take writes.
+    pub async fn end_run(&self, sender: Sender, run_id: RunId) -> Result<Run, WriteError> {
+        on!(self, backend => backend.end_run(sender, run_id).await)
+    }
+
+    /// Notes that the harness has acted on the answer; the first time stands. An open ask stays as it is.
+    ///
+    /// # Errors
+    /// A refusal (`not_found`, `wrong_sender` for a person who can see it), or the store can't take writes.
+    pub async fn acknowledge(&self, sender: Sender, ask_id: AskId) -> Result<Ask, WriteError> {
+        on!(self, backend => backend.acknowledge(sender, ask_id).await)
+    }
+
+    /// Notes, some time later, that the harness was heard of: renews the lease of the run if it is the harness's own and has one.
+    pub fn renew_lease(&self, sender: Sender, of: LeaseOf) {
+        on!(self, backend => backend.renew_lease(sender, of));
+    }
+
+    /// Notes, some time later, that the answer of this ask went out to the harness. The first time stands; a crash may lose it.
+    pub fn mark_delivered(&self, workspace_id: WorkspaceId, ask_id: AskId) {
+        on!(self, backend => backend.mark_delivered(workspace_id, ask_id));
+    }
+
+    /// The `seq` of the workspace's last event, as a value to wait on. Carries no data: read the log after it changed.
+    pub fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
+        on!(self, backend => backend.head(workspace_id))
+    }
+
+    /// Resolves once the ask is closed (or the store ends). Take it *before* reading the ask, so that no close falls between.
+    /// Dropping it costs nothing.
+    pub fn closing(&self, workspace_id: WorkspaceId, ask_id: AskId) -> oneshot::Receiver<()> {
+        on!(self, backend => backend.closing(workspace_id, ask_id))
+    }
+
+    /// The changes to the set of deadlines, beginning with every open ask that has one. There is one taker; the second gets nothing.
+    pub fn deadlines(&self) -> Option<mpsc::UnboundedReceiver<DeadlineChange>> {
+        on!(self, backend => backend.deadlines())
+    }
+
+    /// Events after a `seq` that the viewer may see, in order.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn events(&self, viewer: &Identity, query: &EventsQuery) -> Result<EventsBatch, StoreError> {
+        on!(self, backend => backend.events(viewer, query).await)
+    }
+
+    /// Asks that the viewer may see; see [`AsksQuery`] for the order.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn asks(&self, viewer: &Identity, query: &AsksQuery) -> Result<AsksPage, StoreError> {
+        on!(self, backend => backend.asks(viewer, query).await)
+    }
+
+    /// An ask, if the viewer may see it.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn ask(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Ask>, StoreError> {
+        on!(self, backend => backend.ask(viewer, ask_id).await)
+    }
+
+    /// A run, if the viewer may see it.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn run(&self, viewer: &Identity, run_id: RunId) -> Result<Option<Run>, StoreError> {
+        on!(self, backend => backend.run(viewer, run_id).await)
+    }
+
+    /// Who the viewer is, the spaces they see (a harness: all of the workspace) and, for a harness, its budget.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn me(&self, viewer: &Identity) -> Result<Me, StoreError> {
+        on!(self, backend => backend.me(viewer).await)
+    }
+
+    /// What a sign-in link stands for now. Changes nothing.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn sign_in_state(&self, link_sha256: [u8; 32]) -> Result<SignInState, StoreError> {
+        on!(self, backend => backend.sign_in_state(link_sha256).await)
+    }
+
+    /// Signs in with a link or a code, once.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn sign_in(&self, proof: Proof, device: Device) -> Result<SignedIn, WriteError> {
+        on!(self, backend => backend.sign_in(proof, device).await)
+    }
+
+    /// The session with this SHA-256, unless it has ended. Notes (lazily) that it was used.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn session(&self, session_sha256: [u8; 32]) -> Result<Option<Session>, StoreError> {
+        on!(self, backend => backend.session(session_sha256).await)
+    }
+
+    /// The person's sessions that have not ended, the last used first.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn sessions(&self, viewer: &Identity) -> Result<Vec<Session>, StoreError> {
+        on!(self, backend => backend.sessions(viewer).await)
+    }
+
+    /// Ends one of the person's own sessions. Ending it twice is a no-op.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn end_session(&self, viewer: &Identity, session_id: i64) -> Result<(), WriteError> {
+        on!(self, backend => backend.end_session(viewer, session_id).await)
+    }
+
+    /// Whether the store can take writes now, tried with an empty write.
+    pub async fn ready(&self) -> Result<(), WriteError> {
+        on!(self, backend => backend.ready().await)
+    }
+
+    /// Figures for the operator.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn stats(&self) -> Result<Stats, StoreError> {
+        on!(self, backend => backend.stats().await)
+    }
+}

@@ -1,0 +1,17 @@
+//! One file a command. Each has its arguments (`Args`) and `run`, which says how the process ends.
+
+pub mod answer;
+pub mod ask;
+pub mod check;
+pub mod completions;
+pub mod connect;
+pub mod doctor;
+pub mod harness;
+pub mod inbox;
+pub mod init;
+pub mod person;
+pub mod schema;
+pub mod serve;
+pub mod space;
+pub mod tail;
+pub mod workspace;

@@ -1,0 +1,1 @@
+//! Who a request speaks for: tokens, sessions, sign-in.

@@ -1,0 +1,94 @@
+//! Chips' clock.
+//!
+//! It is the larger of the wall clock and the log's last `ts` at the start; from then on it runs by the monotonic
+//! clock and ignores jumps of the wall clock until the next start.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chips_protocol::Timestamp;
+
+/// Where time comes from.
+#[derive(Debug, Clone, Default)]
+pub enum TimeSource {
+    /// The system's wall clock and monotonic clock.
+    #[default]
+    System,
+    /// Clocks that a test or a rehearsal moves by hand.
+    Manual(ManualTime),
+}
+
+/// A wall clock and a monotonic clock that are moved by hand.
+#[derive(Debug, Clone, Default)]
+pub struct ManualTime {
+    wall_ms: Arc<AtomicI64>,
+    monotonic_ms: Arc<AtomicI64>,
+}
+
+impl ManualTime {
+    /// Clocks whose wall shows this time.
+    pub fn at(wall: Timestamp) -> Self {
+        let time = Self::default();
+        time.set_wall(wall);
+        time
+    }
+
+    /// Sets the wall clock alone: a jump.
+    pub fn set_wall(&self, wall: Timestamp) {
+        self.wall_ms.store(wall.ms(), Ordering::SeqCst);
+    }
+
+    /// Lets time pass on both clocks.
+    pub fn pass_ms(&self, ms: i64) {
+        self.wall_ms.fetch_add(ms, Ordering::SeqCst);
+        self.monotonic_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl TimeSource {
+    /// The wall clock. The one home of `SystemTime::now`.
+    pub fn wall(&self) -> Timestamp {
+        match self {
+            #[allow(clippy::disallowed_methods)]
+            Self::System => {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+            }
+            Self::Manual(time) => Timestamp::from_ms(time.wall_ms.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+/// Chips' clock; clones show the same time.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    base: Timestamp,
+    started: Started,
+}
+
+#[derive(Debug, Clone)]
+enum Started {
+    System(std::time::Instant),
+    Manual(ManualTime, i64),
+}
+
+impl Clock {
+    /// Starts the clock at the larger of the wall clock and the log's last `ts`.
+    pub fn start(source: &TimeSource, last_ts: Timestamp) -> Self {
+        let started = match source {
+            #[allow(clippy::disallowed_methods)]
+            TimeSource::System => Started::System(std::time::Instant::now()),
+            TimeSource::Manual(time) => Started::Manual(time.clone(), time.monotonic_ms.load(Ordering::SeqCst)),
+        };
+        Self { base: source.wall().max(last_ts), started }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        let passed = match &self.started {
+            Started::System(instant) => i64::try_from(instant.elapsed().as_millis()).unwrap_or(i64::MAX),
+            Started::Manual(time, from) => time.monotonic_ms.load(Ordering::SeqCst) - from,
+        };
+        self.base.plus_ms(passed)
+    }
+}
