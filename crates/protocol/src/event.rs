@@ -6,9 +6,12 @@
 
 mod question_answered;
 mod question_ask;
+mod wire;
 
 pub use question_answered::{Answer, AnswerDraft, QuestionAnswered};
 pub use question_ask::{OnNoAnswer, Question, QuestionAsk, QuestionOption};
+
+pub(crate) use wire::VERSION;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +62,9 @@ pub enum ParticipantKind {
 }
 
 impl ParticipantKind {
+    /// The four kinds, in the order of the documentation.
+    pub const ALL: [Self; 4] = [Self::Person, Self::Harness, Self::Agent, Self::System];
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -116,7 +122,7 @@ impl Participant {
 
 /// The participant an event is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Actor {
     /// Whether a person, a harness, one of a harness's agents or Chips itself acted.
     pub kind: ParticipantKind,
@@ -246,17 +252,5 @@ impl DraftContent {
             Self::QuestionAsk(ask) => ask.ask_id,
             Self::QuestionAnswered(answer) => answer.ask_id,
         }
-    }
-}
-
-impl Serialize for Event {
-    fn serialize<S: serde::Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
-        todo!()
-    }
-}
-
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: serde::Deserializer<'de>>(_deserializer: D) -> Result<Self, D::Error> {
-        todo!()
     }
 }

@@ -7,6 +7,8 @@ pub mod api;
 pub mod event;
 pub mod id;
 pub mod json;
+pub mod limits;
+mod object;
 pub mod problem;
 pub mod schema;
 pub mod text;

@@ -31,9 +31,15 @@ impl Timestamp {
     }
 }
 
+/// The moments that RFC 3339 can say, as far as [`jiff`] goes: the years 0 to 9999, less the last 26 hours (its
+/// largest moment has a print in every time zone).
+const PRINTABLE_MS: (i64, i64) = (-62_167_219_200_000, 253_402_207_199_999);
+
 impl fmt::Display for Timestamp {
+    /// A moment before the year 0 or after 9999 prints as the nearest one that has a print.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stamp = jiff::Timestamp::from_millisecond(self.0).map_err(|_| fmt::Error)?;
+        let ms = self.0.clamp(PRINTABLE_MS.0, PRINTABLE_MS.1);
+        let stamp = jiff::Timestamp::from_millisecond(ms).map_err(|_| fmt::Error)?;
         write!(f, "{}", stamp.strftime("%Y-%m-%dT%H:%M:%S.%3fZ"))
     }
 }
@@ -79,7 +85,9 @@ impl FromStr for Timestamp {
             return Err(BadTimestamp);
         }
         let stamp: jiff::Timestamp = text.parse().map_err(|_| BadTimestamp)?;
-        Ok(Self(stamp.as_millisecond()))
+        // Down to the millisecond before, on both sides of 1970.
+        let ms = stamp.as_nanosecond().div_euclid(1_000_000);
+        i64::try_from(ms).ok().filter(|ms| (PRINTABLE_MS.0..=PRINTABLE_MS.1).contains(ms)).map(Self).ok_or(BadTimestamp)
     }
 }
 

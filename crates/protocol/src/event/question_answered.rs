@@ -7,11 +7,12 @@ use crate::time::Timestamp;
 
 /// The content of a stored `question.answered`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct QuestionAnswered {
     /// The ask that this closes.
     pub ask_id: AskId,
     /// One entry per question that was answered.
+    #[serde(deserialize_with = "crate::object::each")]
     pub answers: Vec<Answer>,
     /// Who answered, or `system` on a time-out. Filled in by Chips from the credential that sent it.
     pub answered_by: ParticipantId,
@@ -24,7 +25,7 @@ pub struct QuestionAnswered {
 
 /// The answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Answer {
     /// The question that this answers.
     pub question_id: String,

@@ -3,14 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::AskId;
+use crate::limits;
 
 /// The content of a `question.ask`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct QuestionAsk {
     /// Minted by the harness, so a retry is the same ask.
     pub ask_id: AskId,
     /// One to four questions.
+    #[serde(deserialize_with = "crate::object::each")]
     pub questions: Vec<Question>,
     /// How long to wait for an answer, in seconds: more than 0, at most 31,536,000. Absent: until answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,13 +24,14 @@ pub struct QuestionAsk {
 
 /// One question of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct Question {
     /// Stable, so answers land on the right question; unique in the ask.
     pub question_id: String,
     /// What is being asked.
     pub prompt: String,
     /// Two to four options.
+    #[serde(deserialize_with = "crate::object::each")]
     pub options: Vec<QuestionOption>,
     /// Whether more than one option may be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +46,7 @@ pub struct Question {
 
 /// One option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[schemars(deny_unknown_fields)]
 pub struct QuestionOption {
     /// What comes back in `question.answered`; unique in the question.
     pub value: String,
@@ -67,6 +70,9 @@ pub enum OnNoAnswer {
 }
 
 impl OnNoAnswer {
+    /// The three choices, in the order of the documentation.
+    pub const ALL: [Self; 3] = [Self::UseDefault, Self::Cancel, Self::Continue];
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,10 +88,10 @@ impl QuestionAsk {
     ///
     /// The number is bounded by validation; one that is not (a file edited by hand) is held within bounds here.
     pub fn timeout_ms(&self) -> Option<i64> {
-        const LIMIT_MS: f64 = 31_536_000_000.0;
+        const LIMIT_MS: f64 = limits::SECONDS as f64 * 1000.0;
         let number = self.timeout_seconds.as_ref()?;
         if let Some(whole) = number.as_u64() {
-            return Some(whole.min(31_536_000) as i64 * 1000);
+            return Some(whole.min(u64::from(limits::SECONDS)) as i64 * 1000);
         }
         let ms = (number.as_f64()? * 1000.0).ceil();
         Some(if ms.is_finite() { ms.clamp(1.0, LIMIT_MS) as i64 } else { LIMIT_MS as i64 })
