@@ -1,2 +1,55 @@
-//! Chores.
-fn main() {}
+//! Chores of the repository: what is generated and checked in, written anew.
+//!
+//! `cargo run -p xtask -- schemas` writes `schemas/`. Tests fail where what is checked in differs from what would be written.
+
+mod schemas;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Chores of the repository")]
+struct Chores {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Write the JSON Schemas of the events to `schemas/`.
+    Schemas,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Chores::parse().chore {
+        Chore::Schemas => write_all(schemas::files()),
+    }
+}
+
+/// A generated file: its path from the repository's root, and its text.
+type Generated = (PathBuf, String);
+
+/// The repository's root.
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn write_all(files: Vec<Generated>) -> anyhow::Result<()> {
+    for (path, text) in files {
+        let target = root().join(&path);
+        if let Some(folder) = target.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+        }
+        std::fs::write(&target, text).with_context(|| format!("can't write {}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// What is checked in for a generated file, for the tests that hold the two together.
+#[cfg(test)]
+fn checked_in(path: &Path) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+}

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Answer, Event, ParticipantKind};
 use crate::id::{AskId, HarnessId, ParticipantId, RunId, SpaceId, WorkspaceId};
 use crate::time::Timestamp;
+use crate::{limits, schema};
 
 /// Where an ask stands. Closed once, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -167,6 +168,7 @@ pub struct Run {
 /// The body of `POST /v1/runs`, checked by [`crate::validate::new_run`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = schema::absent_not_null)]
 pub struct NewRun {
     /// Minted by the harness so that a retry is the same run; Chips mints one where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,19 +178,35 @@ pub struct NewRun {
     pub space_id: Option<SpaceId>,
     /// What people call it: at most 300 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::RUN_TITLE), regex(pattern = schema::exact()))]
     pub title: Option<String>,
     /// Where to look at it: http or https, at most 2,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::RUN_URL), regex(pattern = schema::web_address()))]
     pub url: Option<String>,
     /// At most 16 texts: keys of at most 63 characters, values of at most 255.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "run_labels")]
     pub labels: Option<BTreeMap<String, String>>,
     /// A run of the same harness that this one is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<RunId>,
     /// How long the harness may be silent before its asks say `asker_gone`: more than 0, at most 31,536,000 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = limits::SECONDS), extend("exclusiveMinimum" = 0))]
     pub lease_seconds: Option<serde_json::Number>,
+}
+
+/// The schema of a new run's labels.
+fn run_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": limits::RUN_LABELS,
+        "propertyNames": { "minLength": 1, "maxLength": limits::RUN_LABEL_KEY, "pattern": schema::exact() },
+        "additionalProperties": {
+            "type": "string", "minLength": 1, "maxLength": limits::RUN_LABEL_VALUE, "pattern": schema::exact()
+        },
+    })
 }
 
 /// A page of `GET /v1/events`.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AgentId, AskId, EventId, HarnessId, ParticipantId, PersonId, RunId, SpaceId, WorkspaceId};
 use crate::time::Timestamp;
+use crate::{limits, schema};
 
 /// The event types of this protocol version. The text of each is the `type` on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -122,7 +123,7 @@ impl Participant {
 
 /// The participant an event is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null, extend("allOf" = schema::actor_rules()))]
 pub struct Actor {
     /// Whether a person, a harness, one of a harness's agents or Chips itself acted.
     pub kind: ParticipantKind,
@@ -134,23 +135,27 @@ pub struct Actor {
 }
 
 /// What every stored event carries beside its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(transform = schema::absent_not_null)]
 pub struct Envelope {
     /// The event's own id. Stable across a retry of the same event.
     pub id: EventId,
-    /// When it happened, by Chips' clock.
+    /// When it happened, by Chips' clock. What a sender writes here is replaced.
     pub ts: Timestamp,
     /// The workspace whose log holds the event.
     pub workspace_id: WorkspaceId,
     /// The space, when the event belongs to one.
+    #[schemars(default)]
     pub space_id: Option<SpaceId>,
-    /// Who acted.
+    /// The participant that the event is attributed to.
     pub actor: Actor,
     /// The run the event belongs to; both question events have one.
     pub run_id: RunId,
     /// The place in the workspace's log, from 1 and without gaps; absent only in an event that was never appended.
+    #[schemars(default, range(min = 1, max = limits::SEQ))]
     pub seq: Option<u64>,
-    /// The sender's key for this write. Chips' own events have none.
+    /// The sender's key for this write; the same key again is a replay. Chips' own events have none.
+    #[schemars(default, length(min = 1, max = limits::IDEMPOTENCY_KEY), regex(pattern = schema::prose()))]
     pub idempotency_key: Option<String>,
 }
 

@@ -119,6 +119,8 @@ macro_rules! ids {
                 schemars::json_schema!({
                     "type": "string",
                     "pattern": concat!("^", $prefix, "[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
+                    // Some engines let `$` stand before a last line feed.
+                    "maxLength": $prefix.len() + 26,
                 })
             }
         }
@@ -208,7 +210,10 @@ impl schemars::JsonSchema for ParticipantId {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "pattern": "^((usr|hrn|agt)_[0-7][0-9A-HJKMNP-TV-Z]{25}|system)$",
+            "anyOf": [
+                { "pattern": "^(usr|hrn|agt)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", "maxLength": 30 },
+                { "const": "system" },
+            ],
         })
     }
 }

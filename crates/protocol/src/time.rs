@@ -80,7 +80,9 @@ impl FromStr for Timestamp {
             || (zone.len() == 6
                 && matches!(zone[0], b'+' | b'-')
                 && zone[3] == b':'
-                && [1, 2, 4, 5].iter().all(|&at| zone[at].is_ascii_digit()));
+                && [1, 2, 4, 5].iter().all(|&at| zone[at].is_ascii_digit())
+                && &zone[1..3] < b"24"
+                && &zone[4..6] < b"60");
         if !shaped || fraction == 1 || fraction > 10 || !zoned {
             return Err(BadTimestamp);
         }
@@ -114,6 +116,10 @@ impl schemars::JsonSchema for Timestamp {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "format": "date-time" })
+        schemars::json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "pattern": crate::schema::date_time(),
+        })
     }
 }

@@ -6,6 +6,8 @@ mod checks;
 mod event;
 mod run;
 
+pub(crate) use event::ENVELOPE;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

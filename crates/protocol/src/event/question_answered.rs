@@ -4,15 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AskId, ParticipantId};
 use crate::time::Timestamp;
+use crate::{limits, schema};
 
 /// The content of a stored `question.answered`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null)]
 pub struct QuestionAnswered {
     /// The ask that this closes.
     pub ask_id: AskId,
     /// One entry per question that was answered.
     #[serde(deserialize_with = "crate::object::each")]
+    #[schemars(length(max = limits::QUESTIONS_MAX))]
     pub answers: Vec<Answer>,
     /// Who answered, or `system` on a time-out. Filled in by Chips from the credential that sent it.
     pub answered_by: ParticipantId,
@@ -25,14 +27,17 @@ pub struct QuestionAnswered {
 
 /// The answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null)]
 pub struct Answer {
     /// The question that this answers.
+    #[schemars(length(min = 1, max = limits::QUESTION_ID), regex(pattern = schema::exact()))]
     pub question_id: String,
     /// The chosen option values.
+    #[schemars(length(max = limits::OPTIONS_MAX), extend("uniqueItems" = true), inner(length(min = 1, max = limits::VALUE), regex(pattern = schema::exact())))]
     pub values: Vec<String>,
     /// What the person typed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::FREE_TEXT), regex(pattern = schema::prose()))]
     pub free_text: Option<String>,
 }
 

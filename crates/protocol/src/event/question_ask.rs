@@ -3,19 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::AskId;
-use crate::limits;
+use crate::{limits, schema};
 
 /// The content of a `question.ask`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null, transform = schema::default_rule)]
 pub struct QuestionAsk {
     /// Minted by the harness, so a retry is the same ask.
     pub ask_id: AskId,
     /// One to four questions.
     #[serde(deserialize_with = "crate::object::each")]
+    #[schemars(length(min = limits::QUESTIONS_MIN, max = limits::QUESTIONS_MAX))]
     pub questions: Vec<Question>,
     /// How long to wait for an answer, in seconds: more than 0, at most 31,536,000. Absent: until answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = limits::SECONDS), extend("exclusiveMinimum" = 0))]
     pub timeout_seconds: Option<serde_json::Number>,
     /// What the harness will do if the time-out passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,14 +26,17 @@ pub struct QuestionAsk {
 
 /// One question of an ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null)]
 pub struct Question {
     /// Stable, so answers land on the right question; unique in the ask.
+    #[schemars(length(min = 1, max = limits::QUESTION_ID), regex(pattern = schema::exact()))]
     pub question_id: String,
     /// What is being asked.
+    #[schemars(length(min = 1, max = limits::PROMPT), regex(pattern = schema::prose()))]
     pub prompt: String,
     /// Two to four options.
     #[serde(deserialize_with = "crate::object::each")]
+    #[schemars(length(min = limits::OPTIONS_MIN, max = limits::OPTIONS_MAX))]
     pub options: Vec<QuestionOption>,
     /// Whether more than one option may be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,19 +46,23 @@ pub struct Question {
     pub allow_free_text: Option<bool>,
     /// What the harness will take if nobody answers. Its presence lowers the notification tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::FREE_TEXT), regex(pattern = schema::prose()))]
     pub default_value: Option<String>,
 }
 
 /// One option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = schema::absent_not_null)]
 pub struct QuestionOption {
     /// What comes back in `question.answered`; unique in the question.
+    #[schemars(length(min = 1, max = limits::VALUE), regex(pattern = schema::exact()))]
     pub value: String,
     /// What the person taps; unique in the question, after folding.
+    #[schemars(length(min = 1, max = limits::LABEL), regex(pattern = schema::exact()))]
     pub label: String,
     /// What choosing it means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = limits::DESCRIPTION), regex(pattern = schema::plain()))]
     pub description: Option<String>,
 }
 

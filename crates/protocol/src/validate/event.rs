@@ -19,7 +19,7 @@ pub(super) enum Form {
 }
 
 /// The fields of every event, in the order of the protocol's tables.
-const ENVELOPE: [&str; 10] =
+pub(crate) const ENVELOPE: [&str; 10] =
     ["v", "type", "id", "ts", "workspace_id", "space_id", "run_id", "seq", "idempotency_key", "actor"];
 
 /// A key is compared and kept, never shown to be tapped.
