@@ -1,5 +1,13 @@
 //! One file a command. Each has its arguments (`Args`) and `run`, which says how the process ends.
 
+/// The examples at the end of a command's help.
+macro_rules! examples {
+    ($($line:literal),+ $(,)?) => {
+        concat!("\u{1b}[1m\u{1b}[4mExamples:\u{1b}[0m", $("\n  ", $line),+)
+    };
+}
+pub(crate) use examples;
+
 pub mod answer;
 pub mod ask;
 pub mod check;

@@ -1,15 +1,26 @@
 //! Chips: where AI agents ask people. One binary, both sides.
 
+mod args;
 mod commands;
 mod exit;
+mod folder;
+mod logging;
+mod output;
+mod present;
+mod qr;
+mod runtime;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Chips is where AI agents ask people: a harness asks, a person taps, the harness goes on.
 #[derive(Debug, Parser)]
-#[command(name = "chips", version, about, max_term_width = 100)]
+#[command(name = "chips", version, about, max_term_width = 100, after_help = commands::examples!(
+    "chips serve --demo                     see it all on this machine",
+    "chips serve                            serve the API and the inbox on http://127.0.0.1:7070",
+    "chips ask 'Deploy now?' -o yes=Yes -o no='Not yet' --default no --timeout 15m",
+))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -34,6 +45,11 @@ enum Command {
     Completions(commands::completions::Args),
 }
 
+/// The whole command line, for completions.
+fn command_line() -> clap::Command {
+    Cli::command()
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
@@ -55,9 +71,32 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
+        Err(error) if error.is::<output::Closed>() => exit::DONE.into(),
         Err(error) => {
-            eprintln!("chips: {error:#}");
+            output::note(format_args!("chips: {}", one_line(&error)));
             exit::FAILED.into()
         }
+    }
+}
+
+/// An error and its causes on one line that no server and no file name can break or colour.
+fn one_line(error: &anyhow::Error) -> String {
+    let said = format!("{error:#}");
+    output::one_line(&said.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn an_error_is_one_line_whatever_it_quotes() {
+        let error = anyhow::anyhow!("no such\n\u{1b}[31mhost").context("can't connect");
+        assert_eq!(one_line(&error), r"can't connect: no such \u{1b}[31mhost");
     }
 }

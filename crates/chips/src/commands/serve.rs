@@ -1,12 +1,208 @@
 //! `chips serve`
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Not written yet.
+use anyhow::Context;
+use chips_server::{Config, Ended, StartError};
+use chips_store::admin::{self, Admin, Initialised};
+use chips_store::{OpenError, Options, Store};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::folder::Folder;
+use crate::{args, exit, folder, logging, output, present, qr, runtime};
+
+/// Where the server listens unless it is told otherwise.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
+
+/// How long after the first signal the process is gone at the latest; the server drains for 8 s of it.
+const GONE_AFTER: Duration = Duration::from_millis(9_500);
+
+/// Serve the API and the inbox
+///
+/// On an empty data folder it first makes what `chips init` makes. SIGTERM or Ctrl-C ends it: streams end, writes in
+/// flight finish. Its log goes to standard error, for people on a terminal and as JSON otherwise; CHIPS_LOG says what
+/// is logged (`warn,chips_server=debug`).
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = examples!(
+    "chips serve --data /srv/chips --public-url https://chips.example.com",
+    "chips serve --listen 0.0.0.0:7070 --insecure      in a network that you trust",
+))]
+pub struct Args {
+    #[command(flatten)]
+    data: folder::DataArgs,
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, env = "CHIPS_LISTEN", value_name = "ADDR", default_value = DEFAULT_LISTEN, value_parser = args::listen)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    public_url: args::PublicUrl,
+    /// A further host name that requests may name, such as a proxy's; may be given again
+    #[arg(long = "allow-host", env = "CHIPS_ALLOW_HOST", value_name = "NAME", value_delimiter = ',')]
+    allow_hosts: Vec<String>,
+    /// Serve plain http on an address that is not loopback: whoever can listen on the network reads along
+    #[arg(long)]
+    insecure: bool,
+    /// Serve /metrics to others than this machine
+    #[arg(long)]
+    public_metrics: bool,
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    logging::start();
+    let folder = args.data.folder()?;
+    let mut config = Config {
+        listen: args.listen,
+        public_url: args.public_url.public_url,
+        allow_hosts: args.allow_hosts,
+        insecure: args.insecure,
+        public_metrics: args.public_metrics,
+    };
+    if config.listen.ip().is_unspecified() {
+        // Links name this machine by its address in the network; requests by that name are meant for it.
+        config.allow_hosts.push(own_address().to_string());
+    }
+    runtime::serve(serve(folder, config))
+}
+
+async fn serve(folder: Folder, config: Config) -> anyhow::Result<ExitCode> {
+    let stop = CancellationToken::new();
+    let signals = Signals::take()?;
+    let made = first_start(&folder, &config)?;
+    let store = Store::open(folder.path(), Options::default())?;
+    let reachable =
+        config.public_url.as_ref().is_some_and(|url| url.scheme() == "https") || !config.listen.ip().is_loopback();
+    let public = config.public_url.is_some();
+    let server = chips_server::bind(config, store.clone()).await?;
+    let address = server.address();
+    let url = match public || !address.ip().is_unspecified() {
+        true => server.url(),
+        false => format!("http://{}", SocketAddr::new(own_address(), address.port())),
+    };
+    if let Err(error) = folder.keep_url(&url) {
+        tracing::warn!("links made by `chips person link` may name another address: {error:#}");
+    }
+    tokio::spawn(signals.stop(stop.clone()));
+    // Nobody may be reading any more; the server serves all the same.
+    let _ = output::line(format_args!("listening on http://{address}"));
+    let _ = greet(&folder, made.as_ref(), &url, reachable);
+    match server.run(stop).await {
+        Ended::Stopped => {
+            store.close().await;
+            Ok(exit::DONE.into())
+        }
+        Ended::Failed(fatal) => {
+            let said = output::one_line(&fatal.to_string());
+            output::note(format_args!(
+                "chips: {said}; what was acknowledged is in the log, start the server again once the disk is well"
+            ));
+            Ok(exit::STORE_FAILED.into())
+        }
+    }
+}
+
+/// Makes what `chips init` makes, on a folder that has nothing yet.
+fn first_start(folder: &Folder, config: &Config) -> anyhow::Result<Option<Initialised>> {
+    if admin::is_initialised(folder.path())? {
+        return Ok(None);
+    }
+    // A start that ends here must not have made tokens that nobody got to see.
+    std::net::TcpListener::bind(config.listen)
+        .map_err(|source| StartError::Listen { address: config.listen, source })?;
+    match admin::init(folder.path()) {
+        Ok(made) => Ok(Some(made)),
+        // Somebody else was faster; whether they hold the folder is seen when it is opened.
+        Err(OpenError::NotEmpty(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says what to copy (on a terminal, after the first start), or which commands make what was shown then.
+fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool) -> anyhow::Result<()> {
+    match made {
+        Some(made) if output::is_terminal() => {
+            let path = output::one_line(&folder.path().to_string_lossy());
+            let mut text = format!("A new data folder: {path}\n\n{}", present::initialised(made, url));
+            if reachable && let Some(code) = phone(&present::sign_in_url(url, &made.sign_in)) {
+                text.push_str(&format!("\nThe sign-in link for a phone:\n\n{code}"));
+            }
+            output::text(format_args!("\n{text}\n"))
+        }
+        _ => {
+            let person = owner(folder).unwrap_or_else(|| "USR".to_owned());
+            let link = folder.command(&format!("person link {person}"));
+            let token = folder.command("harness add NAME");
+            if output::is_terminal() {
+                return output::text(format_args!("\nA new sign-in link:   {link}\nA new token:          {token}\n\n"));
+            }
+            tracing::info!("serving {}; `{link}` makes a sign-in link, `{token}` a token", folder.path().display());
+            Ok(())
+        }
+    }
+}
+
+/// A link as a QR code, where standard output is a terminal that shows it whole.
+fn phone(link: &str) -> Option<String> {
+    if std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
+        return None;
+    }
+    qr::code(link, output::columns()?)
+}
+
+/// The person who owns the oldest workspace.
+fn owner(folder: &Folder) -> Option<String> {
+    let mut admin = Admin::open(folder.path()).ok()?;
+    let workspace = admin.workspaces().ok()?.first()?.workspace_id;
+    let mut persons = admin.persons(Some(workspace)).ok()?;
+    persons.retain(|person| !person.disabled);
+    let at = persons.iter().position(|person| person.note.contains("owner")).unwrap_or(0);
+    persons.into_iter().nth(at).map(|person| person.id)
+}
+
+/// The address by which others in the network know this machine; loopback where it is in none.
+fn own_address() -> IpAddr {
+    let asked = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        // Connecting a datagram socket sends nothing; it only picks the way out. 192.0.2.0/24 is nobody's (RFC 5737).
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        socket.local_addr()
+    };
+    asked().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address: SocketAddr| address.ip())
+}
+
+/// The signals that end the server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn take() -> anyhow::Result<Self> {
+        let take = |kind| signal(kind).context("can't listen for signals");
+        Ok(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
+    }
+
+    /// The next signal, as the exit code of a process that it ends.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.terminate.recv() => 143,
+            _ = self.interrupt.recv() => 130,
+        }
+    }
+
+    /// Stops the server at the first signal and ends the process at the second, or when the time is up.
+    async fn stop(mut self, stop: CancellationToken) {
+        self.next().await;
+        stop.cancel();
+        if output::is_terminal() {
+            output::note("\nstopping; Ctrl-C again ends it at once");
+        }
+        // Whatever was acknowledged is on the disk: ending at once loses nothing.
+        match tokio::time::timeout(GONE_AFTER, self.next()).await {
+            Ok(code) => std::process::exit(code),
+            Err(_) => std::process::exit(0),
+        }
+    }
 }

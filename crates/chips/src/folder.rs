@@ -1,0 +1,177 @@
+//! The data folder as the commands see it: which one, how to name it in a command to copy, and the small files that
+//! `serve` leaves in it for administration.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use chips_protocol::HarnessId;
+use etcetera::BaseStrategy;
+use url::Url;
+
+use crate::commands::serve::DEFAULT_LISTEN;
+
+/// The data folder.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DataArgs {
+    /// The data folder [default: chips in the user's data folder]
+    #[arg(long, env = "CHIPS_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// A data folder.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+    named: bool,
+}
+
+impl DataArgs {
+    /// The folder that was named, else the user's own.
+    ///
+    /// # Errors
+    /// None was named and the user has no home.
+    pub fn folder(&self) -> anyhow::Result<Folder> {
+        let default = || etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join("chips"));
+        match self.data.as_deref() {
+            // A command to copy must work from any folder.
+            Some(named) => {
+                let path = std::path::absolute(named).with_context(|| format!("{} is no folder", named.display()))?;
+                let named = default().is_none_or(|default| default != path);
+                Ok(Folder { path, named })
+            }
+            None => {
+                let path = default().context("there is no home folder to keep data in; name one with --data DIR")?;
+                Ok(Folder { path, named: false })
+            }
+        }
+    }
+}
+
+impl Folder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A command of this program on this folder, to copy into a shell: `chips person link usr_… --data DIR`.
+    pub fn command(&self, words: &str) -> String {
+        let mut command = format!("{} {words}", this_program());
+        if self.named {
+            command.push_str(" --data ");
+            command.push_str(&shell_word(&self.path.to_string_lossy()));
+        }
+        command
+    }
+
+    /// The URL of the server on this folder: the one given, else what the last server said, else the default. No slash at the end.
+    pub fn url(&self, given: Option<&Url>) -> String {
+        let kept = || std::fs::read_to_string(self.path.join("url")).ok();
+        let kept = || kept().and_then(|text| crate::args::public_url(text.trim()).ok());
+        match given.cloned().or_else(kept) {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => format!("http://{DEFAULT_LISTEN}"),
+        }
+    }
+
+    /// Keeps the URL of the server for the commands that print links.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn keep_url(&self, url: &str) -> anyhow::Result<()> {
+        self.keep("url", url)
+    }
+
+    /// The harness that the demo plays, where it has played before.
+    pub fn demo_harness(&self) -> Option<HarnessId> {
+        std::fs::read_to_string(self.path.join("demo")).ok()?.trim().parse().ok()
+    }
+
+    /// Keeps the harness that the demo plays, so that the next demo is the same one.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn keep_demo_harness(&self, harness: HarnessId) -> anyhow::Result<()> {
+        self.keep("demo", &harness.to_string())
+    }
+
+    /// Writes a small file of the folder, whole or not at all.
+    fn keep(&self, name: &str, line: &str) -> anyhow::Result<()> {
+        let path = self.path.join(name);
+        let draft = self.path.join(format!("{name}.{}.new", std::process::id()));
+        let write = || {
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(format!("{line}\n").as_bytes())?;
+            std::fs::rename(&draft, &path)
+        };
+        write()
+            .inspect_err(|_| drop(std::fs::remove_file(&draft)))
+            .with_context(|| format!("can't write {}", path.display()))
+    }
+}
+
+/// How to call this program from a shell in any folder: `chips` where that is found, else its path.
+pub fn this_program() -> String {
+    let Ok(program) = std::env::current_exe() else { return "chips".to_owned() };
+    let is_this = |found: PathBuf| std::fs::canonicalize(found).is_ok_and(|found| found == program);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A shell takes the first one that it finds.
+    let first = std::env::split_paths(&path).map(|dir| dir.join("chips")).find(|found| found.is_file());
+    if first.is_some_and(is_this) { "chips".to_owned() } else { shell_word(&program.to_string_lossy()) }
+}
+
+/// A text as one word of a POSIX shell.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn folder(path: &Path) -> Folder {
+        Folder { path: path.to_owned(), named: true }
+    }
+
+    #[test]
+    fn a_word_survives_the_shell() {
+        for text in ["plain", "/tmp/a b", "it's", "$(reboot)", "", "a\"b`c`", "*"] {
+            let output =
+                std::process::Command::new("sh").arg("-c").arg(format!("printf %s {}", shell_word(text))).output();
+            assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn links_are_built_on_the_given_url_then_the_servers_last_one_then_the_default() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = folder(dir.path());
+        assert_eq!(folder.url(None), "http://127.0.0.1:7070");
+        folder.keep_url("http://127.0.0.1:8181").unwrap();
+        assert_eq!(folder.url(None), "http://127.0.0.1:8181");
+        let given = Url::parse("https://chips.example.com").unwrap();
+        assert_eq!(folder.url(Some(&given)), "https://chips.example.com");
+    }
+
+    #[test]
+    fn a_kept_url_that_is_none_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("url"), "\u{1b}[31mhttps://evil/x\n").unwrap();
+        assert_eq!(folder(dir.path()).url(None), "http://127.0.0.1:7070");
+    }
+
+    #[test]
+    fn a_command_names_a_folder_that_is_not_the_default() {
+        let command = folder(Path::new("/srv/my chips")).command("doctor");
+        assert!(command.ends_with(" doctor --data '/srv/my chips'"), "{command}");
+    }
+}

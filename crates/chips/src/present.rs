@@ -1,0 +1,287 @@
+//! How administration shows what it made and what there is: JSON for scripts, lines to copy and tables for people.
+
+use chips_protocol::{HarnessId, PersonId, SpaceId, WorkspaceId};
+use chips_store::admin::{Initialised, Issued, Listed, SignIn};
+use serde::Serialize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::folder::shell_word;
+use crate::output;
+
+/// How long a sign-in link is good, for people.
+const LINK_IS_GOOD: &str = "good once, for 15 minutes";
+
+/// A participant and its token in `--json`.
+#[derive(Debug, Serialize)]
+pub struct IssuedJson<'a> {
+    /// The participant.
+    pub id: String,
+    /// Its token.
+    pub token: &'a str,
+}
+
+/// What `init` and `workspace add` print with `--json`.
+#[derive(Debug, Serialize)]
+pub struct InitialisedJson<'a> {
+    workspace_id: WorkspaceId,
+    space_id: SpaceId,
+    person: IssuedJson<'a>,
+    harness: IssuedJson<'a>,
+    sign_in_url: String,
+    sign_in_code: &'a str,
+}
+
+/// What `person add`, `rotate` and `link` print with `--json`.
+#[derive(Debug, Serialize)]
+pub struct PersonJson<'a> {
+    /// The person.
+    pub id: PersonId,
+    /// Their token, where a new one was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<&'a str>,
+    /// A link that signs them in.
+    pub sign_in_url: String,
+    /// The short code beside it.
+    pub sign_in_code: &'a str,
+}
+
+/// One entry of a list with `--json`.
+#[derive(Debug, Serialize)]
+struct ListedJson<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace_id: Option<WorkspaceId>,
+    name: &'a str,
+    created_at: String,
+    disabled: bool,
+    note: &'a str,
+}
+
+/// The link that a sign-in goes by.
+pub fn sign_in_url(url: &str, sign_in: &SignIn) -> String {
+    format!("{url}/sign-in/{}", sign_in.secret)
+}
+
+impl<'a> InitialisedJson<'a> {
+    /// What was made, with links on this URL.
+    pub fn new(made: &'a Initialised, url: &str) -> Self {
+        Self {
+            workspace_id: made.workspace_id,
+            space_id: made.space_id,
+            person: IssuedJson { id: made.person.id.to_string(), token: &made.person.token },
+            harness: IssuedJson { id: made.harness.id.to_string(), token: &made.harness.token },
+            sign_in_url: sign_in_url(url, &made.sign_in),
+            sign_in_code: &made.sign_in.code,
+        }
+    }
+}
+
+/// Lines to copy: how to sign in.
+pub fn sign_in_lines(url: &str, sign_in: &SignIn) -> String {
+    let link = sign_in_url(url, sign_in);
+    format!("{link}\nor type the code {} at {url}/sign-in", sign_in.code)
+}
+
+/// Lines to copy: how a harness asks.
+pub fn ask_lines(url: &str, token: &str) -> String {
+    let chips = crate::folder::this_program();
+    format!(
+        "export CHIPS_URL={} CHIPS_TOKEN={}\n\
+         {chips} ask 'Northwind can ship on the 19th or the 26th. Which should I confirm?' \
+         -o 19='19 September' -o 26='26 September' --free-text --default 19 --timeout 1h",
+        shell_word(url),
+        shell_word(token)
+    )
+}
+
+/// Lines to copy: how a person answers in a terminal.
+pub fn person_lines(url: &str, token: &str) -> String {
+    let chips = crate::folder::this_program();
+    format!("export CHIPS_URL={} CHIPS_USER_TOKEN={}\n{chips} inbox", shell_word(url), shell_word(token))
+}
+
+/// What `init` made, as lines to copy.
+pub fn initialised(made: &Initialised, url: &str) -> String {
+    format!(
+        "Sign in to the inbox ({LINK_IS_GOOD}):\n\n{}\n\n\
+         Ask as the harness, in another terminal:\n\n{}\n\n\
+         Answer in a terminal, too:\n\n{}\n\n\
+         The tokens are shown this once; Chips keeps only their hashes.\n",
+        sign_in_lines(url, &made.sign_in),
+        ask_lines(url, &made.harness.token),
+        person_lines(url, &made.person.token),
+    )
+}
+
+/// A person's new token and sign-in, as lines to copy.
+pub fn person(id: PersonId, token: Option<&str>, sign_in: &SignIn, url: &str) -> String {
+    let mut text = format!("{id}\n\nSign in to the inbox ({LINK_IS_GOOD}):\n\n{}\n", sign_in_lines(url, sign_in));
+    if let Some(token) = token {
+        text.push_str(&format!(
+            "\nAnswer in a terminal (the token is shown this once):\n\n{}\n",
+            person_lines(url, token)
+        ));
+    }
+    text
+}
+
+/// A harness's new token, as lines to copy.
+pub fn harness(issued: &Issued<HarnessId>, url: &str) -> String {
+    format!(
+        "{}\n\nAsk as this harness (the token is shown this once):\n\n{}\n",
+        issued.id,
+        ask_lines(url, &issued.token)
+    )
+}
+
+/// Prints a list: an array of objects with `--json`, else a table.
+///
+/// # Errors
+/// Standard output can't be written.
+pub fn list(kind: Kind, listed: &[Listed], json: bool) -> anyhow::Result<()> {
+    if json {
+        let entry = |listed: &Listed| -> serde_json::Result<serde_json::Value> {
+            serde_json::to_value(ListedJson {
+                id: &listed.id,
+                workspace_id: (kind != Kind::Workspace).then_some(listed.workspace_id),
+                name: &listed.name,
+                created_at: listed.created_at.to_string(),
+                disabled: listed.disabled,
+                note: &listed.note,
+            })
+        };
+        return output::json(&listed.iter().map(entry).collect::<Result<Vec<_>, _>>()?);
+    }
+    if listed.is_empty() {
+        output::note(format_args!("no {} yet", kind.plural()));
+        return Ok(());
+    }
+    output::text(table(kind, listed, output::columns()))
+}
+
+/// What a list is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Workspaces.
+    Workspace,
+    /// Persons.
+    Person,
+    /// Harnesses.
+    Harness,
+    /// Spaces.
+    Space,
+}
+
+impl Kind {
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspaces",
+            Self::Person => "persons",
+            Self::Harness => "harnesses",
+            Self::Space => "spaces",
+        }
+    }
+}
+
+/// Lays a list out in columns. A terminal that is too narrow gets shortened names; a file gets everything.
+fn table(kind: Kind, listed: &[Listed], columns: Option<usize>) -> String {
+    let several = kind != Kind::Workspace && listed.iter().any(|one| one.workspace_id != listed[0].workspace_id);
+    let mut rows = vec![vec!["ID".to_owned(), "NAME".to_owned(), "SINCE".to_owned(), "NOTE".to_owned()]];
+    if several {
+        rows[0].push("WORKSPACE".to_owned());
+    }
+    for one in listed {
+        let since = one.created_at.to_string();
+        let mut notes = vec![output::one_line(&one.note)];
+        if one.disabled {
+            notes.push("disabled".to_owned());
+        }
+        notes.retain(|note| !note.is_empty());
+        let mut row = vec![
+            one.id.clone(),
+            output::one_line(&one.name),
+            since.get(..10).unwrap_or(&since).to_owned(),
+            notes.join(", "),
+        ];
+        if several {
+            row.push(one.workspace_id.to_string());
+        }
+        rows.push(row);
+    }
+    let mut widths: Vec<usize> =
+        (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or_default()).collect();
+    if let Some(columns) = columns {
+        let others = widths.iter().sum::<usize>() - widths[1] + 2 * (widths.len() - 1);
+        widths[1] = widths[1].min(columns.saturating_sub(others).max(12));
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, &width) in row.iter().zip(&widths) {
+            let cell = shortened(cell, width);
+            line.push_str(&cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + 2));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A text of at most this many columns, `…` at the end where something was left out.
+fn shortened(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use chips_protocol::Timestamp;
+
+    use super::*;
+
+    fn listed(name: &str, note: &str, disabled: bool) -> Listed {
+        Listed {
+            id: "hrn_01K4ZQPX000000000000000004".to_owned(),
+            workspace_id: WorkspaceId::from_parts(1, 1),
+            name: name.to_owned(),
+            created_at: "2026-09-02T14:22:05.004Z".parse::<Timestamp>().unwrap(),
+            disabled,
+            note: note.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_table_lines_up_whatever_the_names_are() {
+        let list = [listed("買い付け", "open 100, hour 600", false), listed("é\n\u{1b}[31mX", "", true)];
+        let text = table(Kind::Harness, &list, None);
+        assert_eq!(
+            text,
+            "ID                              NAME            SINCE       NOTE\n\
+             hrn_01K4ZQPX000000000000000004  買い付け        2026-09-02  open 100, hour 600\n\
+             hrn_01K4ZQPX000000000000000004  é\\n\\u{1b}[31mX  2026-09-02  disabled\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_short_names_and_whole_identifiers() {
+        let list = [listed(&"long ".repeat(20), "open 100, hour 600", false)];
+        let text = table(Kind::Harness, &list, Some(80));
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        assert!(text.contains('…') && text.contains("hrn_01K4ZQPX000000000000000004") && text.contains("hour 600"));
+    }
+}
