@@ -80,7 +80,6 @@ pub(super) const fn latin(c: char) -> Option<char> {
         '\u{445}' => 'x',
         '\u{443}' => 'y',
         // Armenian
-        '\u{53C}' => 'L',
         '\u{555}' => 'O',
         '\u{54F}' => 'S',
         '\u{54D}' => 'U',
