@@ -2,21 +2,71 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Router;
 use chips_store::{Fatal, Store};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::Failures;
 use crate::config::Config;
+use crate::http::accept::Connections;
+use crate::http::hosts::Hosts;
+use crate::http::layers;
+use crate::metrics::Metrics;
+use crate::request_id::RequestIds;
+use crate::{api, inbox, workers};
+
+/// How long requests may take to learn that the store has failed.
+const DRAIN_FAILED: Duration = Duration::from_secs(1);
 
 /// What every handler gets.
 #[derive(Clone)]
 pub struct AppState {
     /// The log and what is derived from it.
     pub store: Store,
-    /// What the server was told at its start.
+    /// What the server was told at its start; the port of `listen` is the real one.
     pub config: Arc<Config>,
     /// Cancelled when the server stops: streams and waits end then.
     pub stopping: CancellationToken,
+    /// The host names that are answered for.
+    pub hosts: Arc<Hosts>,
+    /// Failed tokens.
+    pub token_failures: Arc<Failures>,
+    /// Failed sign-ins.
+    pub sign_in_failures: Arc<Failures>,
+    /// Figures for the operator.
+    pub metrics: Arc<Metrics>,
+    /// Numbers for requests, to find one in the log by.
+    pub requests: Arc<RequestIds>,
+}
+
+impl AppState {
+    /// The state of a server with this configuration, whose `listen` is the address that it is bound to.
+    pub fn new(config: Config, store: Store) -> Self {
+        Self {
+            store,
+            hosts: Arc::new(Hosts::of(&config)),
+            config: Arc::new(config),
+            stopping: CancellationToken::new(),
+            token_failures: Arc::default(),
+            sign_in_failures: Arc::default(),
+            metrics: Arc::default(),
+            requests: Arc::default(),
+        }
+    }
+}
+
+/// Every route, with the layers that all requests pass.
+pub fn router(state: AppState) -> Router {
+    Router::new()
+        .merge(api::router())
+        .merge(inbox::router())
+        .fallback(layers::not_found)
+        .method_not_allowed_fallback(layers::method_not_allowed)
+        .layer(axum::middleware::from_fn_with_state(state.clone(), layers::outer))
+        .with_state(state)
 }
 
 /// Why a server can't start.
@@ -47,15 +97,20 @@ pub enum Ended {
 /// A server that is bound and can be run.
 pub struct Server {
     state: AppState,
+    listener: TcpListener,
 }
 
 /// Checks the configuration and binds the address.
 ///
 /// # Errors
 /// See [`StartError`].
-pub async fn bind(config: Config, store: Store) -> Result<Server, StartError> {
-    let state = AppState { store, config: Arc::new(config), stopping: CancellationToken::new() };
-    Ok(Server { state })
+pub async fn bind(mut config: Config, store: Store) -> Result<Server, StartError> {
+    config.check().map_err(StartError::Config)?;
+    let address = config.listen;
+    let failed = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    config.listen = listener.local_addr().map_err(failed)?;
+    Ok(Server { state: AppState::new(config, store), listener })
 }
 
 impl Server {
@@ -66,12 +121,38 @@ impl Server {
 
     /// The URL to reach it by: the public one where there is one, else `http://ADDRESS`. No slash at the end.
     pub fn url(&self) -> String {
-        todo!()
+        self.state.config.base_url()
     }
 
     /// Serves until `stop` is cancelled (then drains for at most 8 s) or the store fails.
+    ///
+    /// The order of the end: no more connections, streams and waits end, requests in flight are answered, the deadlines rest, the
+    /// store is closed. Deadlines that pass meanwhile fire at the next start.
     pub async fn run(self, stop: CancellationToken) -> Ended {
-        let _ = stop;
-        todo!()
+        let Self { state, listener } = self;
+        let AppState { store, stopping, config, .. } = state.clone();
+        let connections = Connections::new(router(state.clone()), config.limits.clone());
+        let deadlines = tokio::spawn(workers::deadlines::run(state));
+
+        let failed = tokio::select! {
+            () = stop.cancelled() => None,
+            fatal = store.failed() => Some(fatal),
+            () = connections.accept(listener, &stopping) => None,
+        };
+        stopping.cancel();
+        // The listener is dropped with the accept loop above: whoever comes now is refused and not kept waiting.
+        connections.drain(if failed.is_some() { DRAIN_FAILED } else { config.limits.drain }).await;
+        if let Err(error) = deadlines.await {
+            tracing::error!(%error, "the deadlines' worker panicked");
+        }
+        // A store that failed while requests drained has failed all the same.
+        let failed = match failed {
+            None => {
+                tokio::select! { biased; fatal = store.failed() => Some(fatal), () = std::future::ready(()) => None }
+            }
+            failed => failed,
+        };
+        store.close().await;
+        failed.map_or(Ended::Stopped, Ended::Failed)
     }
 }

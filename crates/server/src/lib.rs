@@ -5,7 +5,12 @@ pub mod api;
 pub mod app;
 pub mod auth;
 pub mod config;
+pub mod http;
 pub mod inbox;
+pub mod metrics;
+pub mod request_id;
+pub mod stream;
+pub mod workers;
 
 pub use app::{AppState, Ended, Server, StartError, bind};
 pub use config::Config;

@@ -83,6 +83,11 @@ impl Clock {
         Self { base: source.wall().max(last_ts), started }
     }
 
+    /// Whether it is moved by hand: then nobody can say how long to sleep until it shows a time.
+    pub fn is_manual(&self) -> bool {
+        matches!(self.started, Started::Manual(..))
+    }
+
     /// The time now.
     pub fn now(&self) -> Timestamp {
         let passed = match &self.started {

@@ -1,0 +1,14 @@
+//! Everything between a socket and a handler: the accept loop, the layers that every request passes, the reading of bodies,
+//! and how a refusal looks.
+
+pub mod accept;
+pub mod body;
+pub mod guard;
+pub mod hosts;
+pub mod layers;
+pub mod peer;
+pub mod problem;
+pub mod query;
+
+pub use peer::Peer;
+pub use problem::ApiError;

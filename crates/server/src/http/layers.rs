@@ -1,0 +1,183 @@
+//! What every request passes before a handler and every reply after it, in the contract's order: the host (421), a token in
+//! the query (400), then the path (404) and the method (405), which the router knows.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use chips_protocol::problem::ProblemCode;
+use futures::FutureExt;
+use tracing::Instrument;
+
+use super::problem::PROBLEM_JSON;
+use super::{ApiError, Peer, query};
+use crate::app::AppState;
+
+/// Names of parameters that people put tokens in.
+const TOKEN_NAMES: [&str; 9] =
+    ["token", "access_token", "api_key", "apikey", "api-key", "auth", "authorization", "bearer", "chips_token"];
+/// How the tokens of Chips begin.
+const TOKEN_PREFIXES: [&str; 2] = ["chips_hk_", "chips_uk_"];
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Headers that go out with every reply that does not set them itself.
+const SECURITY: [(HeaderName, HeaderValue); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+/// The layer around every route and fallback.
+pub async fn outer(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let id = state.requests.next();
+    // The route and never the path: a path can hold a sign-in link's secret, and a query anything.
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let method = known_method(request.method());
+    let api = is_api(request.uri());
+    let span = tracing::info_span!("request", %id, method, route);
+
+    let reply = async {
+        let refusal = wrong_host(&state, &request).or_else(|| token_in_query(request.uri()));
+        match refusal {
+            Some(refusal) => refusal.into_response(),
+            None => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+                Ok(response) => response,
+                // The panic itself is told on standard error by its hook, within this span.
+                Err(_) => {
+                    tracing::error!("a handler panicked");
+                    internal_error()
+                }
+            },
+        }
+    };
+    let mut response = reply.instrument(span.clone()).await;
+
+    if let Some(error) = response.extensions_mut().remove::<ApiError>()
+        && state.config.public_url.is_some()
+    {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = Body::from(error.json(&state.config.base_url()));
+    }
+    let headers = response.headers_mut();
+    for (name, value) in SECURITY {
+        headers.entry(name).or_insert(value);
+    }
+    if api {
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let status = response.status();
+    state.metrics.request(method, &route, status.as_u16());
+    let _in_span = span.entered();
+    if status.is_server_error() {
+        tracing::warn!(status = status.as_u16(), "answered");
+    } else {
+        tracing::debug!(status = status.as_u16(), "answered");
+    }
+    response
+}
+
+/// Whether a path belongs to the API, so that whatever goes wrong there is told as JSON.
+fn is_api(uri: &Uri) -> bool {
+    uri.path() == "/v1" || uri.path().starts_with("/v1/")
+}
+
+/// Methods are the peer's text: those that are not known are counted together.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn wrong_host(state: &AppState, request: &Request) -> Option<ApiError> {
+    let local = request.extensions().get::<Peer>().map(|peer| peer.local);
+    let refuse = |detail: String| ApiError::new(ProblemCode::Misdirected, detail);
+    let mut named = request.headers().get_all(header::HOST).iter();
+    let host = match (named.next(), named.next()) {
+        (Some(host), None) => host.to_str().unwrap_or_default(),
+        // RFC 9112, section 3.2, asks for 400 here.
+        (None, _) => {
+            return Some(
+                refuse("the request has no `Host` header".to_owned()).status(StatusCode::BAD_REQUEST).closing(),
+            );
+        }
+        (Some(_), Some(_)) => {
+            return Some(
+                refuse("the request has more than one `Host` header".to_owned())
+                    .status(StatusCode::BAD_REQUEST)
+                    .closing(),
+            );
+        }
+    };
+    // A target with an authority wins over the header (RFC 9112, section 3.2.2); whoever sends two names gets neither.
+    let target = request.uri().authority().map(|authority| authority.as_str());
+    [Some(host), target].into_iter().flatten().find(|named| !state.hosts.admits(named, local)).map(|named| {
+        tracing::debug!(?named, "a request for another host");
+        refuse(
+            "start `chips serve` with `--allow-host NAME` to have it answer for another name than its listen address \
+             and its public URL"
+                .to_owned(),
+        )
+    })
+}
+
+fn token_in_query(uri: &Uri) -> Option<ApiError> {
+    let is_token = |value: &str| TOKEN_PREFIXES.iter().any(|prefix| value.contains(prefix));
+    let found = query::decoded(uri.query()?).any(|(name, value)| {
+        let (name, value) = (name.unwrap_or_default(), value.unwrap_or_default());
+        TOKEN_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) || is_token(&name) || is_token(&value)
+    });
+    found.then(|| {
+        ApiError::new(
+            ProblemCode::TokenInQuery,
+            "an address ends up in logs and histories: send the token as `Authorization: Bearer …`, and make a new one if \
+             this one was real",
+        )
+    })
+}
+
+/// The answer to a panic. It has no code of the contract's: no input leads here.
+fn internal_error() -> Response {
+    let body = r#"{"type":"about:blank","title":"Internal Server Error","status":500,"detail":"this is a fault in Chips; the log of the server says more"}"#;
+    (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
+}
+
+/// The answer to a path that does not exist.
+pub async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
+    let wants_page = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .any(|accept| accept.to_str().is_ok_and(|accept| accept.to_ascii_lowercase().contains("text/html")));
+    if is_api(&uri) || !wants_page {
+        return ApiError::new(
+            ProblemCode::NotFound,
+            "there is nothing at this path; /openapi.json lists what there is",
+        )
+        .into_response();
+    }
+    let page = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+        <meta name=\"viewport\" content=\"width=device-width\"><title>Not found · Chips</title>\
+        <h1>Not found</h1><p>There is nothing here. <a href=\"/\">To the open questions</a></p></html>";
+    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+}
+
+/// The answer to a method that a path does not have; the router adds `Allow`.
+pub async fn method_not_allowed() -> ApiError {
+    ApiError::new(ProblemCode::MethodNotAllowed, "this path does not have this method; `Allow` lists those it has")
+}
