@@ -107,7 +107,7 @@ impl Config {
             }
         }
         for name in &self.allow_hosts {
-            name.parse::<AllowedHost>().map_err(|()| {
+            AllowedHost::configured(name).map_err(|()| {
                 format!("--allow-host {name} must be a host name and perhaps a port, like chips.lan or chips.lan:7070")
             })?;
         }

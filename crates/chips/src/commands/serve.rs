@@ -59,6 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         allow_hosts: args.allow_hosts,
         insecure: args.insecure,
         public_metrics: args.public_metrics,
+        ..Config::on(args.listen)
     };
     if config.listen.ip().is_unspecified() {
         // Links name this machine by its address in the network; requests by that name are meant for it.

@@ -54,6 +54,16 @@ impl FromStr for AllowedHost {
     }
 }
 
+impl AllowedHost {
+    /// Reads what `--allow-host` names: as a header would, or an IPv6 address without brackets.
+    pub fn configured(text: &str) -> Result<Self, ()> {
+        match text.parse() {
+            Ok(IpAddr::V6(ip)) => Ok(Self { host: Name::Ip(IpAddr::V6(ip)), port: None }),
+            _ => text.parse(),
+        }
+    }
+}
+
 /// Which ports a named host may come with.
 #[derive(Debug, Clone, Copy)]
 enum Ports {
@@ -86,7 +96,7 @@ impl Hosts {
             names.push((host.host, Ports::OrNone(url.port_or_known_default().unwrap_or(443))));
         }
         for named in &config.allow_hosts {
-            if let Ok(AllowedHost { host, port }) = named.parse() {
+            if let Ok(AllowedHost { host, port }) = AllowedHost::configured(named) {
                 names.push((host, port.map_or(Ports::Any, Ports::Only)));
             }
         }
@@ -178,12 +188,12 @@ mod tests {
 
     #[test]
     fn further_names_with_any_port_unless_one_is_given() {
-        let config =
-            Config { allow_hosts: vec!["chips.lan".into(), "other.lan:9000".into()], ..hosts("127.0.0.1:7070") };
-        for good in ["chips.lan", "chips.lan:1", "other.lan:9000"] {
+        let names = ["chips.lan", "other.lan:9000", "fd00::1"].map(String::from).into();
+        let config = Config { allow_hosts: names, ..hosts("127.0.0.1:7070") };
+        for good in ["chips.lan", "chips.lan:1", "other.lan:9000", "[fd00::1]:7070"] {
             assert!(admits(&config, good), "{good}");
         }
-        for bad in ["other.lan", "other.lan:9001"] {
+        for bad in ["other.lan", "other.lan:9001", "fd00::1"] {
             assert!(!admits(&config, bad), "{bad}");
         }
     }
