@@ -1,7 +1,9 @@
 //! Chores of the repository: what is generated and checked in, written anew.
 //!
-//! `cargo run -p xtask -- schemas` writes `schemas/`. Tests fail where what is checked in differs from what would be written.
+//! `cargo run -p xtask -- schemas` writes `schemas/`, `cargo run -p xtask -- docs` writes `docs/protocol/` and
+//! `docs/problems/`. Tests fail where what is checked in differs from what would be written.
 
+mod docs;
 mod schemas;
 
 use std::path::{Path, PathBuf};
@@ -20,11 +22,14 @@ struct Chores {
 enum Chore {
     /// Write the JSON Schemas of the events to `schemas/`.
     Schemas,
+    /// Write the documentation of events and problems to `docs/protocol/` and `docs/problems/`.
+    Docs,
 }
 
 fn main() -> anyhow::Result<()> {
     match Chores::parse().chore {
         Chore::Schemas => write_all(schemas::files()),
+        Chore::Docs => write_all(docs::files()?),
     }
 }
 

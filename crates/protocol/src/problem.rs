@@ -32,6 +32,12 @@ macro_rules! problems {
                 match self { $(Self::$name => $title,)* }
             }
         }
+
+        /// The page that explains a code, in Markdown: what it means, when it happens and what to do. Whoever serves
+        /// problems serves it where their `type` points to.
+        pub const fn page(code: ProblemCode) -> &'static str {
+            match code { $(ProblemCode::$name => include_str!(concat!("../problems/", $code, ".md")),)* }
+        }
     };
 }
 
@@ -86,6 +92,16 @@ problems! {
     RateLimited = "rate_limited", 429, "Too many failed attempts";
     /// The store can't take writes.
     Unavailable = "unavailable", 503, "Chips can't write right now";
+}
+
+/// The page that explains the codes of single faults, in Markdown; it stands beside those of the problems as `faults`.
+pub const FAULTS_PAGE: &str = include_str!("../problems/faults.md");
+
+impl ProblemCode {
+    /// The code with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
 }
 
 /// A refusal, as `application/problem+json`.
