@@ -101,8 +101,7 @@ macro_rules! ids {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                crate::object::parse(deserializer)
             }
         }
 
@@ -193,8 +192,7 @@ impl Serialize for ParticipantId {
 
 impl<'de> Deserialize<'de> for ParticipantId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        crate::object::parse(deserializer)
     }
 }
 

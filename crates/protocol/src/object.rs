@@ -1,11 +1,14 @@
-//! Reading structs from JSON objects alone. `serde`'s derived readers take an array with the fields in order too,
-//! and what is no event must never be taken for one.
+//! Reading structs from JSON objects alone, and texts into what they stand for.
+//!
+//! `serde`'s derived readers take an array with the fields in order for a struct, and what is no event must never be
+//! taken for one.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 /// A `T` that was read from an object.
 pub(crate) struct Object<T>(pub(crate) T);
@@ -38,4 +41,27 @@ where
 {
     let list = Vec::<Object<T>>::deserialize(deserializer)?;
     Ok(list.into_iter().map(|item| item.0).collect())
+}
+
+/// Reads a text that stands for a `T`, without a copy where the reader has the text at hand.
+pub(crate) fn parse<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    struct Text<T>(PhantomData<T>);
+
+    impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(PhantomData))
 }

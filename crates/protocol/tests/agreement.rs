@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use agreement::{classes, generate};
-use chips_protocol::validate::{FaultCode, stored};
-use chips_protocol::{EventType, schema};
+use chips_protocol::validate::{FaultCode, draft, stored};
+use chips_protocol::{Content, DraftContent, Event, EventType, schema};
 use common::{brief, stored_faults};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn schema_takes(event_type: EventType, event: &Value) -> bool {
     static VALIDATORS: LazyLock<[jsonschema::Validator; 2]> =
@@ -121,4 +121,51 @@ fn both_agree_on_events_that_were_changed_anywhere() {
         .unwrap();
     // The changes must neither be harmless nor hopeless, or nothing was held against anything.
     assert!((100..5_900).contains(&taken.get()), "{} of 6,000 were taken", taken.get());
+}
+
+/// The event as its sender would write it.
+fn as_write(mut event: Value) -> Value {
+    let members = event.as_object_mut().unwrap();
+    members.shift_remove("seq");
+    members.insert("idempotency_key".into(), json!("k"));
+    if members["actor"]["kind"] == json!("system") {
+        members.insert("actor".into(), json!({ "kind": "person", "id": "usr_01K4ZQPX000000000000000003" }));
+    }
+    event
+}
+
+#[test]
+fn a_good_event_is_a_good_write_and_says_the_same() {
+    for event_type in EventType::ALL {
+        for event in some(event_type, 300) {
+            let write = as_write(event);
+            let (draft, stored) = (draft(&write).unwrap(), stored(&write).unwrap());
+            assert_eq!(draft.id, stored.envelope.id);
+            assert_eq!(draft.run_id, stored.envelope.run_id);
+            assert_eq!(draft.space_id, stored.envelope.space_id);
+            assert_eq!(draft.actor.id(), stored.envelope.actor.id);
+            match (draft.content, stored.content) {
+                (DraftContent::QuestionAsk(draft), Content::QuestionAsk(stored)) => assert_eq!(draft, stored),
+                (DraftContent::QuestionAnswered(draft), Content::QuestionAnswered(stored)) => {
+                    assert_eq!(draft.answers, stored.answers);
+                    assert_eq!(draft.timed_out, stored.timed_out());
+                }
+                (draft, stored) => panic!("{draft:?} {stored:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_stored_reads_back_as_it_was() {
+    for event_type in EventType::ALL {
+        for event in some(event_type, 300) {
+            let event = stored(&event).unwrap();
+            let printed = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&printed).unwrap(), event);
+            let value = chips_protocol::json::read(printed.as_bytes()).unwrap();
+            assert_eq!(stored_faults(&value), []);
+            assert_eq!(stored(&value), Ok(event));
+        }
+    }
 }

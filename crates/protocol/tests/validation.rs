@@ -7,6 +7,7 @@ use chips_protocol::event::{Content, DraftContent};
 use chips_protocol::validate::{draft, new_run, stored};
 use chips_protocol::{FaultCode, Participant};
 use common::{answered, answered_write, ask, ask_write, brief, draft_faults, remove, set, stored_faults};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[test]
@@ -259,10 +260,72 @@ fn each_fault_of_a_run_is_told_at_its_place() {
             FaultCode::NotAllowed,
         ),
     ];
+    let schema = jsonschema::draft202012::new(&schemars::schema_for!(chips_protocol::api::NewRun).to_value()).unwrap();
+    assert!(schema.is_valid(&json!({})) && schema.is_valid(&json!({ "url": "https://ci.example", "labels": {} })));
     for (body, pointer, code) in cases {
+        // That a run is no part of itself is nothing that a schema can say.
+        assert_eq!(schema.is_valid(&body), body.get("parent_run_id").is_some(), "{body}");
         let faults = new_run(&body).unwrap_err();
         assert_eq!(faults.len(), 1, "{body}: {faults:?}");
         assert_eq!(faults[0].code, code, "{body}");
         assert!(faults[0].pointer.starts_with(pointer), "{body}: {}", faults[0].pointer);
+    }
+}
+
+/// Any JSON value whose members are apt to be an event's.
+fn any_document() -> impl Strategy<Value = Value> {
+    let names = prop::sample::select(vec![
+        "v",
+        "type",
+        "id",
+        "ts",
+        "actor",
+        "kind",
+        "seq",
+        "ask_id",
+        "questions",
+        "options",
+        "value",
+        "label",
+        "answers",
+        "values",
+        "default_value",
+        "on_no_answer",
+        "timeout_seconds",
+        "url",
+        "labels",
+        "title",
+        "",
+        "~/",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        prop::sample::select(vec!["question.ask", "question.answered", "use_default", "system", "http://["])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 60, 8, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::vec((names.clone(), inner), 0..8).prop_map(|members| {
+                Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_document_checking_it_never_panics_and_each_fault_has_its_place(document in any_document()) {
+        for faults in [draft(&document).err(), stored(&document).err(), new_run(&document).err()].into_iter().flatten() {
+            prop_assert!(!faults.is_empty());
+            for fault in faults {
+                let here = document.pointer(&fault.pointer).is_some();
+                prop_assert_eq!(here, fault.code != FaultCode::Required, "{:?}", fault);
+            }
+        }
+        let _ = serde_json::from_value::<chips_protocol::Event>(document);
     }
 }
