@@ -1,11 +1,16 @@
 //! Administration on a data folder, whether a server runs on it or not: a second, short writer that appends no events.
 
+mod acts;
+mod lists;
+
 use std::path::Path;
 
 use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId};
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::OpenError;
+use crate::sqlite::file::{self, Layout, Purpose};
+use crate::sqlite::folder::{self, Hold};
 
 /// A participant and its new token, shown once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +92,11 @@ pub struct Admin {
 /// # Errors
 /// It can't be read, or is something else.
 pub fn is_initialised(dir: &Path) -> Result<bool, OpenError> {
-    let _ = dir;
-    todo!()
+    if !file::exists(dir)? {
+        return Ok(false);
+    }
+    let connection = file::connect(dir, Purpose::Administer)?;
+    Ok(file::layout(dir, &connection)? != Layout::None && has_workspace(dir, &connection)?)
 }
 
 /// Makes the data folder and in it a workspace, an open space, a person (owner) and a harness.
@@ -96,8 +104,45 @@ pub fn is_initialised(dir: &Path) -> Result<bool, OpenError> {
 /// # Errors
 /// The folder has a workspace already (nothing is changed), or can't be written.
 pub fn init(dir: &Path) -> Result<Initialised, OpenError> {
-    let _ = dir;
-    todo!()
+    file::create(dir)?;
+    let mut connection = file::connect(dir, Purpose::Administer)?;
+    file::migrate(dir, &mut connection)?;
+    let made = write(&mut connection, |transaction| {
+        if transaction.query_row("SELECT count(*) FROM workspaces", [], |row| row.get::<_, i64>(0))? > 0 {
+            return Ok(None);
+        }
+        acts::add_workspace(transaction, "Workspace").map(Some)
+    });
+    match made {
+        Ok(Some(made)) => Ok(made),
+        Ok(None) => Err(OpenError::NotEmpty(dir.to_owned())),
+        Err(error) => Err(OpenError::Io { path: folder::database(dir), reason: error.to_string() }),
+    }
+}
+
+fn has_workspace(dir: &Path, connection: &Connection) -> Result<bool, OpenError> {
+    connection
+        .query_row("SELECT count(*) FROM workspaces", [], |row| row.get::<_, i64>(0))
+        .map(|count| count > 0)
+        .map_err(|error| file::told(&folder::database(dir), &error))
+}
+
+/// One act: all of it or nothing, and the server is told by the epoch that it happened.
+fn write<T>(
+    connection: &mut Connection,
+    act: impl FnOnce(&Transaction<'_>) -> Result<T, AdminError>,
+) -> Result<T, AdminError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = act(&transaction)?;
+    transaction.execute("UPDATE meta SET admin_epoch = admin_epoch + 1", [])?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+impl From<rusqlite::Error> for AdminError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Io(error.to_string())
+    }
 }
 
 impl Admin {
@@ -106,8 +151,23 @@ impl Admin {
     /// # Errors
     /// As [`crate::Store::open`], but it does not mind a server that holds the folder.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let _ = dir;
-        todo!()
+        if !file::exists(dir)? {
+            return Err(OpenError::Empty(dir.to_owned()));
+        }
+        let mut connection = file::connect(dir, Purpose::Administer)?;
+        match file::layout(dir, &connection)? {
+            Layout::None => return Err(OpenError::Empty(dir.to_owned())),
+            Layout::Older => {
+                // A server of the older version must not have its tables changed under it.
+                let _hold = Hold::take(dir)?;
+                file::migrate(dir, &mut connection)?;
+            }
+            Layout::Current => {}
+        }
+        if !has_workspace(dir, &connection)? {
+            return Err(OpenError::Empty(dir.to_owned()));
+        }
+        Ok(Self { connection })
     }
 
     /// The only workspace, or the one named.
@@ -115,8 +175,15 @@ impl Admin {
     /// # Errors
     /// There are several and none is named, or no such workspace.
     pub fn workspace(&mut self, named: Option<WorkspaceId>) -> Result<WorkspaceId, AdminError> {
-        let _ = (&self.connection, named);
-        todo!()
+        let all = self.workspaces()?;
+        match (named, all.as_slice()) {
+            (Some(id), all) if all.iter().any(|listed| listed.workspace_id == id) => Ok(id),
+            (Some(id), _) => Err(AdminError::NotFound(format!("there is no workspace {id}"))),
+            (None, [only]) => Ok(only.workspace_id),
+            (None, all) => Err(AdminError::WhichWorkspace(
+                all.iter().map(|listed| format!("{} ({})", listed.id, listed.name)).collect::<Vec<_>>().join(", "),
+            )),
+        }
     }
 
     /// Adds a workspace, with what [`init`] makes.
@@ -124,8 +191,7 @@ impl Admin {
     /// # Errors
     /// The name is blank or longer than 100 characters.
     pub fn add_workspace(&mut self, name: &str) -> Result<Initialised, AdminError> {
-        let _ = name;
-        todo!()
+        write(&mut self.connection, |transaction| acts::add_workspace(transaction, name))
     }
 
     /// Adds a person, with a token and a way to sign in.
@@ -133,8 +199,10 @@ impl Admin {
     /// # Errors
     /// The name is blank or longer than 100 characters.
     pub fn add_person(&mut self, workspace: WorkspaceId, name: &str) -> Result<(Issued<PersonId>, SignIn), AdminError> {
-        let _ = (workspace, name);
-        todo!()
+        write(&mut self.connection, |transaction| {
+            let ws_no = acts::workspace_no(transaction, workspace)?;
+            acts::add_person(transaction, ws_no, name, false)
+        })
     }
 
     /// Adds a harness, with a token.
@@ -142,8 +210,10 @@ impl Admin {
     /// # Errors
     /// The name is blank or longer than 100 characters.
     pub fn add_harness(&mut self, workspace: WorkspaceId, name: &str) -> Result<Issued<HarnessId>, AdminError> {
-        let _ = (workspace, name);
-        todo!()
+        write(&mut self.connection, |transaction| {
+            let ws_no = acts::workspace_no(transaction, workspace)?;
+            acts::add_harness(transaction, ws_no, name)
+        })
     }
 
     /// Adds a space: open without members, closed with.
@@ -156,8 +226,10 @@ impl Admin {
         name: &str,
         members: &[PersonId],
     ) -> Result<SpaceId, AdminError> {
-        let _ = (workspace, name, members);
-        todo!()
+        write(&mut self.connection, |transaction| {
+            let ws_no = acts::workspace_no(transaction, workspace)?;
+            acts::add_space(transaction, ws_no, name, members)
+        })
     }
 
     /// Makes a new way to sign in for a person.
@@ -165,8 +237,10 @@ impl Admin {
     /// # Errors
     /// No such person, or they are disabled.
     pub fn link_person(&mut self, person: PersonId) -> Result<SignIn, AdminError> {
-        let _ = person;
-        todo!()
+        write(&mut self.connection, |transaction| {
+            let person_no = acts::enabled_person(transaction, person)?;
+            acts::grant(transaction, person_no)
+        })
     }
 
     /// Makes a new token. The old ones end now, or after `overlap_ms`. For a person also a new way to sign in.
@@ -178,8 +252,7 @@ impl Admin {
         id: ParticipantId,
         overlap_ms: Option<i64>,
     ) -> Result<(Issued<ParticipantId>, Option<SignIn>), AdminError> {
-        let _ = (id, overlap_ms);
-        todo!()
+        write(&mut self.connection, |transaction| acts::rotate(transaction, id, overlap_ms))
     }
 
     /// Ends every token and session of a person or harness, for good.
@@ -187,8 +260,7 @@ impl Admin {
     /// # Errors
     /// No such person or harness.
     pub fn disable(&mut self, id: ParticipantId) -> Result<(), AdminError> {
-        let _ = id;
-        todo!()
+        write(&mut self.connection, |transaction| acts::disable(transaction, id))
     }
 
     /// Sets a harness's limits; `None` is no limit, and a limit that is not given stays.
@@ -201,8 +273,7 @@ impl Admin {
         open: Option<Option<u64>>,
         hour: Option<Option<u64>>,
     ) -> Result<(), AdminError> {
-        let _ = (harness, open, hour);
-        todo!()
+        write(&mut self.connection, |transaction| acts::set_budget(transaction, harness, open, hour))
     }
 
     /// Adds a person to a closed space, or takes them out.
@@ -210,42 +281,6 @@ impl Admin {
     /// # Errors
     /// No such space or person, or the space is open and has everybody in it.
     pub fn set_member(&mut self, space: SpaceId, person: PersonId, member: bool) -> Result<(), AdminError> {
-        let _ = (space, person, member);
-        todo!()
-    }
-
-    /// All workspaces.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub fn workspaces(&mut self) -> Result<Vec<Listed>, AdminError> {
-        todo!()
-    }
-
-    /// The persons of one workspace, or of all.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub fn persons(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
-        let _ = workspace;
-        todo!()
-    }
-
-    /// The harnesses of one workspace, or of all.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub fn harnesses(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
-        let _ = workspace;
-        todo!()
-    }
-
-    /// The spaces of one workspace, or of all.
-    ///
-    /// # Errors
-    /// The store can't be read.
-    pub fn spaces(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
-        let _ = workspace;
-        todo!()
+        write(&mut self.connection, |transaction| acts::set_member(transaction, space, person, member))
     }
 }

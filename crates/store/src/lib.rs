@@ -28,6 +28,8 @@ pub use error::{Fatal, OpenError, StoreError, WriteError};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
 pub use session::{Device, Proof, Session, SignInState, SignedIn};
+#[doc(hidden)]
+pub use sqlite::rehearse::Rehearsal;
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -334,5 +336,11 @@ impl Store {
     /// The store can't be read.
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         on!(self, backend => backend.stats().await)
+    }
+
+    /// Faults for the store to meet, in a test.
+    #[doc(hidden)]
+    pub fn rehearsal(&self) -> &Rehearsal {
+        on!(self, backend => backend.rehearsal())
     }
 }

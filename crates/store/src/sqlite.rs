@@ -1,6 +1,39 @@
 //! The embedded backend: one SQLite file, one writer thread, readers on their own connections.
 
+mod asks;
+mod checkpoint;
+mod events;
+pub(crate) mod file;
+pub(crate) mod folder;
+mod keys;
+mod lazy;
+mod pool;
+mod random;
+pub mod rehearse;
+pub(crate) mod rows;
+mod runs;
+mod shared;
+mod sign_in;
+mod start;
+mod submit;
+mod usage;
+mod view;
+mod watcher;
+mod work;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender as Queue;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
 use super::*;
+use pool::Pool;
+use rehearse::Rehearsal;
+use shared::{Shared, lock};
+use watcher::Watcher;
+use writer::{Call, Command, Message};
 
 /// A folder with an SQLite file.
 #[derive(Clone)]
@@ -9,158 +42,251 @@ pub struct Sqlite {
 }
 
 struct Inner {
-    clock: Clock,
-    log_id: String,
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    pool: Pool,
+    queue: Queue<Message>,
+    deadlines: Mutex<Option<mpsc::UnboundedReceiver<DeadlineChange>>>,
+    threads: Mutex<Option<(JoinHandle<()>, Watcher)>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The watcher can send as well, so the writer would not see that nobody else is left. One that has ended is fine.
+        let _ = self.queue.send(Message::Close);
+    }
 }
 
 impl Sqlite {
-    #[allow(unused_variables)]
     pub(crate) fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        todo!()
+        start::open(dir, &options).map(|inner| Self { inner: Arc::new(inner) })
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn close(self) {
-        todo!()
+        let inner = Arc::clone(&self.inner);
+        let ended = tokio::task::spawn_blocking(move || {
+            inner.pool.close();
+            let threads = lock(&inner.threads).take();
+            if let Some((writer, watcher)) = threads {
+                watcher.end();
+                // A writer that has ended by itself has said why.
+                let _ = inner.queue.send(Message::Close);
+                if writer.join().is_err() {
+                    tracing::warn!("the writing thread panicked");
+                }
+            }
+        });
+        if ended.await.is_err() {
+            tracing::warn!("closing the store was cut short");
+        }
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn failed(&self) -> Fatal {
-        todo!()
+        let mut failed = self.inner.shared.failed.subscribe();
+        match failed.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(fatal)) => fatal.clone(),
+            // The sender lives as long as this store, so this is never reached; waiting on is right where nothing failed.
+            _ => std::future::pending().await,
+        }
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn clock(&self) -> &Clock {
-        &self.inner.clock
+        &self.inner.shared.clock
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn log_id(&self) -> &str {
-        &self.inner.log_id
+        &self.inner.shared.log_id
     }
 
-    #[allow(unused_variables)]
-    pub(crate) async fn authenticate(&self, token_sha256: [u8; 32]) -> Result<Option<Identity>, StoreError> {
-        todo!()
-    }
-
-    #[allow(unused_variables)]
     pub(crate) fn access_changes(&self) -> watch::Receiver<u64> {
-        todo!()
+        self.inner.shared.access.subscribe()
     }
 
-    #[allow(unused_variables)]
+    pub(crate) fn rehearsal(&self) -> &Rehearsal {
+        &self.inner.shared.rehearsal
+    }
+
+    /// Has the writer carry a command out.
+    async fn write<C: Command>(&self, command: C) -> Result<C::Done, WriteError> {
+        let (reply, told) = oneshot::channel();
+        let call = Call { command, outcome: None, reply };
+        if self.inner.queue.send(Message::Task(Box::new(call))).is_err() {
+            return Err(self.gone());
+        }
+        told.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Why the writer does not answer.
+    fn gone(&self) -> WriteError {
+        if self.inner.shared.has_failed() {
+            return WriteError::Failed;
+        }
+        WriteError::Unavailable { reason: "the store is closed".to_owned(), retry_after_s: 1 }
+    }
+
+    fn note(&self, add: impl FnOnce(&mut lazy::Lazy)) {
+        if self.inner.shared.note(add) {
+            // Notes may be lost with the writer.
+            let _ = self.inner.queue.send(Message::Notes);
+        }
+    }
+
     pub(crate) async fn submit(&self, sender: Sender, draft: Draft) -> Result<Submitted, WriteError> {
-        todo!()
+        self.write(submit::Submit { sender, draft }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn replay_by_key(&self, sender: Sender, key: &str) -> Result<Option<Arc<Record>>, StoreError> {
-        todo!()
+        let places: Vec<i64> = {
+            let keys = self.inner.shared.keys.read().unwrap_or_else(PoisonError::into_inner);
+            keys.places(keys.hash(&sender, key)).collect()
+        };
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let key = key.to_owned();
+        let find = move |connection: &rusqlite::Connection| {
+            for pos in places {
+                // One that is not there yet was staged and is not committed: it is nobody's accepted write so far.
+                if let Some(record) = rows::record_at(connection, pos)?
+                    && work::is_write_of(&record.event, &sender, &key)
+                {
+                    return Ok(Some(record));
+                }
+            }
+            Ok(None)
+        };
+        self.inner.pool.read(find).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn expire(&self, workspace_id: WorkspaceId, ask_id: AskId) -> Result<bool, WriteError> {
-        todo!()
+        self.write(submit::Expire { workspace_id, ask_id }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn open_run(&self, sender: Sender, run: NewRun) -> Result<(Run, bool), WriteError> {
-        todo!()
+        self.write(runs::OpenRun { sender, run }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn end_run(&self, sender: Sender, run_id: RunId) -> Result<Run, WriteError> {
-        todo!()
+        self.write(runs::EndRun { sender, run_id }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn acknowledge(&self, sender: Sender, ask_id: AskId) -> Result<Ask, WriteError> {
-        todo!()
+        self.write(runs::Acknowledge { sender, ask_id }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn renew_lease(&self, sender: Sender, of: LeaseOf) {
-        todo!()
+        let now = self.clock().now();
+        self.note(|lazy| {
+            lazy.heard.insert((sender, of), now);
+        });
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn mark_delivered(&self, workspace_id: WorkspaceId, ask_id: AskId) {
-        todo!()
+        let now = self.clock().now();
+        self.note(|lazy| {
+            lazy.delivered.entry((workspace_id, ask_id)).or_insert(now);
+        });
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
-        todo!()
+        self.inner.shared.log(workspace_id).subscribe()
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn closing(&self, workspace_id: WorkspaceId, ask_id: AskId) -> oneshot::Receiver<()> {
-        todo!()
+        self.inner.shared.waiters.add(workspace_id, ask_id)
     }
 
-    #[allow(unused_variables)]
     pub(crate) fn deadlines(&self) -> Option<mpsc::UnboundedReceiver<DeadlineChange>> {
-        todo!()
+        lock(&self.inner.deadlines).take()
     }
 
-    #[allow(unused_variables)]
+    pub(crate) async fn authenticate(&self, token_sha256: [u8; 32]) -> Result<Option<Identity>, StoreError> {
+        let now = self.clock().now();
+        self.inner.pool.read(move |connection| sign_in::by_token(connection, token_sha256, now)).await
+    }
+
     pub(crate) async fn events(&self, viewer: &Identity, query: &EventsQuery) -> Result<EventsBatch, StoreError> {
-        todo!()
+        let log = self.inner.shared.log(viewer.sender.workspace_id);
+        if let Some(batch) = log.read(viewer, query) {
+            return Ok(batch);
+        }
+        let (viewer, query, head) = (viewer.clone(), query.clone(), log.head());
+        self.inner.pool.read(move |connection| events::read(connection, &viewer, &query, head)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn asks(&self, viewer: &Identity, query: &AsksQuery) -> Result<AsksPage, StoreError> {
-        todo!()
+        let head = self.inner.shared.log(viewer.sender.workspace_id).head();
+        let mut list = asks::List::new(viewer.clone(), query.clone(), self.clock().clone(), head);
+        loop {
+            list = self.inner.pool.read(move |connection| list.step(connection)).await?;
+            if list.is_done() {
+                return Ok(list.page());
+            }
+        }
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn ask(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Ask>, StoreError> {
-        todo!()
+        let (viewer, now) = (viewer.clone(), self.clock().now());
+        self.inner.pool.read(move |connection| view::ask(connection, &viewer, ask_id, now)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn run(&self, viewer: &Identity, run_id: RunId) -> Result<Option<Run>, StoreError> {
-        todo!()
+        let viewer = viewer.clone();
+        self.inner.pool.read(move |connection| view::run(connection, &viewer, run_id)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn me(&self, viewer: &Identity) -> Result<Me, StoreError> {
-        todo!()
+        let (viewer, shared) = (viewer.clone(), Arc::clone(&self.inner.shared));
+        self.inner.pool.read(move |connection| view::me(connection, &viewer, &shared)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn sign_in_state(&self, link_sha256: [u8; 32]) -> Result<SignInState, StoreError> {
-        todo!()
+        let now = self.clock().now();
+        self.inner.pool.read(move |connection| sign_in::state(connection, &Proof::Link(link_sha256), now)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn sign_in(&self, proof: Proof, device: Device) -> Result<SignedIn, WriteError> {
-        todo!()
+        self.write(sign_in::SignIn { proof, device }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn session(&self, session_sha256: [u8; 32]) -> Result<Option<Session>, StoreError> {
-        todo!()
+        let now = self.clock().now();
+        let session = self.inner.pool.read(move |connection| sign_in::session(connection, session_sha256, now)).await?;
+        if let Some(session) = &session
+            && sign_in::is_due(session, now)
+        {
+            self.note(|lazy| {
+                lazy.used.insert(session.session_id, now);
+            });
+        }
+        Ok(session)
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn sessions(&self, viewer: &Identity) -> Result<Vec<Session>, StoreError> {
-        todo!()
+        let (viewer, now) = (viewer.clone(), self.clock().now());
+        self.inner.pool.read(move |connection| sign_in::sessions(connection, &viewer, now)).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn end_session(&self, viewer: &Identity, session_id: i64) -> Result<(), WriteError> {
-        todo!()
+        self.write(sign_in::EndSession { who: viewer.sender.who, session_id }).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn ready(&self) -> Result<(), WriteError> {
-        todo!()
+        self.write(runs::Ready).await
     }
 
-    #[allow(unused_variables)]
     pub(crate) async fn stats(&self) -> Result<Stats, StoreError> {
-        todo!()
+        let open_asks = self.inner.pool.read(view::open_asks).await?;
+        let figures = &self.inner.shared.figures;
+        let size = |path: PathBuf| std::fs::metadata(path).map(|found| found.len()).unwrap_or_default();
+        Ok(Stats {
+            open_asks,
+            commits: figures.commits.load(Ordering::Relaxed),
+            jobs: figures.jobs.load(Ordering::Relaxed),
+            commit_seconds: figures.commit_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
+            database_bytes: size(folder::database(&self.inner.dir)),
+            wal_bytes: size(folder::wal(&self.inner.dir)),
+            writable: figures.writable.load(Ordering::Relaxed),
+        })
     }
 }

@@ -1,0 +1,113 @@
+//! What administration lists.
+
+use chips_protocol::{HarnessId, PersonId, SpaceId, Timestamp, WorkspaceId};
+use rusqlite::Row;
+
+use super::{Admin, AdminError, Listed};
+
+impl Admin {
+    /// All workspaces.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn workspaces(&mut self) -> Result<Vec<Listed>, AdminError> {
+        let sql = "SELECT workspace_id, workspace_id, name, created_at, NULL,
+                          (SELECT count(*) FROM persons WHERE ws_no = w.no),
+                          (SELECT count(*) FROM harnesses WHERE ws_no = w.no)
+                   FROM workspaces w WHERE ?1 IS NULL ORDER BY no";
+        self.list(
+            sql,
+            None,
+            |id| WorkspaceId::from_bytes(id).to_string(),
+            |row| {
+                let (persons, harnesses): (i64, i64) = (row.get(5)?, row.get(6)?);
+                Ok(format!("{}, {}", counted(persons, "person", "persons"), counted(harnesses, "harness", "harnesses")))
+            },
+        )
+    }
+
+    /// The persons of one workspace, or of all.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn persons(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
+        let sql = "SELECT p.person_id, w.workspace_id, p.name, p.created_at, p.disabled_at, p.owner
+                   FROM persons p JOIN workspaces w ON w.no = p.ws_no
+                   WHERE ?1 IS NULL OR w.workspace_id = ?1 ORDER BY p.ws_no, p.no";
+        self.list(
+            sql,
+            workspace,
+            |id| PersonId::from_bytes(id).to_string(),
+            |row| Ok(if row.get(5)? { "owner".to_owned() } else { String::new() }),
+        )
+    }
+
+    /// The harnesses of one workspace, or of all.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn harnesses(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
+        let sql = "SELECT h.harness_id, w.workspace_id, h.name, h.created_at, h.disabled_at, h.open_limit, h.hour_limit
+                   FROM harnesses h JOIN workspaces w ON w.no = h.ws_no
+                   WHERE ?1 IS NULL OR w.workspace_id = ?1 ORDER BY h.ws_no, h.no";
+        self.list(
+            sql,
+            workspace,
+            |id| HarnessId::from_bytes(id).to_string(),
+            |row| {
+                let limit = |limit: Option<i64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+                Ok(format!("open {}, hour {}", limit(row.get(5)?), limit(row.get(6)?)))
+            },
+        )
+    }
+
+    /// The spaces of one workspace, or of all.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn spaces(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
+        let sql = "SELECT s.space_id, w.workspace_id, s.name, s.created_at, NULL, s.closed,
+                          (SELECT count(*) FROM members WHERE space_no = s.no)
+                   FROM spaces s JOIN workspaces w ON w.no = s.ws_no
+                   WHERE ?1 IS NULL OR w.workspace_id = ?1 ORDER BY s.ws_no, s.no";
+        self.list(
+            sql,
+            workspace,
+            |id| SpaceId::from_bytes(id).to_string(),
+            |row| {
+                let (closed, members): (bool, i64) = (row.get(5)?, row.get(6)?);
+                Ok(if closed {
+                    format!("closed, {}", counted(members, "member", "members"))
+                } else {
+                    "open".to_owned()
+                })
+            },
+        )
+    }
+
+    /// Rows that begin with the id, the workspace's id, the name, when it was made and when it was disabled.
+    fn list(
+        &mut self,
+        sql: &str,
+        workspace: Option<WorkspaceId>,
+        id: impl Fn([u8; 16]) -> String,
+        note: impl Fn(&Row<'_>) -> rusqlite::Result<String>,
+    ) -> Result<Vec<Listed>, AdminError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([workspace.map(WorkspaceId::to_bytes)], |row| {
+            Ok(Listed {
+                id: id(row.get(0)?),
+                workspace_id: WorkspaceId::from_bytes(row.get(1)?),
+                name: row.get(2)?,
+                created_at: Timestamp::from_ms(row.get(3)?),
+                disabled: row.get::<_, Option<i64>>(4)?.is_some(),
+                note: note(row)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn counted(count: i64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

@@ -1,0 +1,177 @@
+//! The database file: how connections are opened, whose file it is, and how it comes to this version's layout.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use ulid::Ulid;
+
+use super::folder;
+use crate::OpenError;
+use crate::secret;
+
+/// Marks the file as one of Chips: "Chip" in ASCII.
+const APPLICATION_ID: i32 = 0x4368_6970;
+
+/// The steps from nothing to this version's layout; `user_version` counts those that were taken. A step that has been
+/// released is never edited.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_start.sql")];
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The server's writer, and the thread that checkpoints for it.
+    Serve,
+    /// Reading for requests.
+    Read,
+    /// A short administrative act beside a server or without one.
+    Administer,
+}
+
+/// Opens the database of a folder that has one.
+pub(crate) fn connect(dir: &Path, purpose: Purpose) -> Result<Connection, OpenError> {
+    let path = folder::database(dir);
+    let access = match purpose {
+        Purpose::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Purpose::Serve | Purpose::Administer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    };
+    let connection = Connection::open_with_flags(&path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    connection.and_then(|connection| prepare(connection, purpose)).map_err(|error| told(&path, &error))
+}
+
+fn prepare(mut connection: Connection, purpose: Purpose) -> rusqlite::Result<Connection> {
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    match purpose {
+        Purpose::Read => {
+            connection.busy_timeout(Duration::from_secs(5))?;
+            connection.pragma_update(None, "query_only", true)?;
+            connection.pragma_update(None, "cache_size", -8 * 1024)?;
+        }
+        Purpose::Serve => {
+            connection.busy_timeout(Duration::from_secs(5))?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+            // A group that outgrows the cache would write some of its pages twice.
+            connection.pragma_update(None, "cache_size", -64 * 1024)?;
+        }
+        Purpose::Administer => {
+            // The server leaves only moments between two groups, so this asks often, for some ten seconds.
+            connection.busy_handler(Some(|tried: i32| {
+                std::thread::sleep(Duration::from_micros(if tried < 1_000 { 500 } else { 2_000 }));
+                tried < 6_000
+            }))?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        }
+    }
+    Ok(connection)
+}
+
+/// Makes the database file where there is none.
+pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
+    folder::make(dir)?;
+    folder::private_file(&folder::database(dir)).map(drop)
+}
+
+/// Whether the folder has a database file with anything in it.
+pub(crate) fn exists(dir: &Path) -> Result<bool, OpenError> {
+    let path = folder::database(dir);
+    match std::fs::metadata(&path) {
+        Ok(found) => Ok(found.len() > 0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(OpenError::Io { path, reason: error.to_string() }),
+    }
+}
+
+/// How the layout of a file relates to this version's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Nothing in it yet.
+    None,
+    /// An older version's.
+    Older,
+    /// This version's.
+    Current,
+}
+
+/// Whose file it is, and of which version.
+///
+/// # Errors
+/// It is not one of Chips, or a newer version's.
+pub(crate) fn layout(dir: &Path, connection: &Connection) -> Result<Layout, OpenError> {
+    let path = folder::database(dir);
+    let read = || -> rusqlite::Result<(i32, i64, i64)> {
+        let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((application, version, tables))
+    };
+    let (application, version, tables) = read().map_err(|error| told(&path, &error))?;
+    let known = MIGRATIONS.len() as i64;
+    match (application, version) {
+        (0, 0) if tables == 0 => Ok(Layout::None),
+        (APPLICATION_ID, version) if version == known => Ok(Layout::Current),
+        (APPLICATION_ID, version) if (1..known).contains(&version) => Ok(Layout::Older),
+        (APPLICATION_ID, version) => Err(OpenError::Foreign {
+            path,
+            reason: format!(
+                "a newer version of Chips wrote this (layout {version}, this one knows {known}); use that version"
+            ),
+        }),
+        _ => Err(OpenError::Foreign { path, reason: "this is no database of Chips; give another folder".to_owned() }),
+    }
+}
+
+/// Takes the steps that are missing, each in a transaction of its own. Several processes may try at once.
+pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), OpenError> {
+    let path = folder::database(dir);
+    if layout(dir, connection)? == Layout::Current {
+        return Ok(());
+    }
+    let step = |connection: &mut Connection| -> rusqlite::Result<bool> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let taken: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let Some(sql) = usize::try_from(taken).ok().and_then(|taken| MIGRATIONS.get(taken)) else {
+            return Ok(false);
+        };
+        transaction.execute_batch(sql)?;
+        if taken == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.execute(
+                "INSERT INTO meta (one, log_id, key_secret, admin_epoch) VALUES (1, ?1, ?2, 0)",
+                (new_log_id(), secret::random::<32>()),
+            )?;
+        }
+        transaction.pragma_update(None, "user_version", taken + 1)?;
+        transaction.commit()?;
+        Ok(true)
+    };
+    let run = |connection: &mut Connection| -> rusqlite::Result<()> {
+        let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            tracing::warn!(path = %path.display(), mode, "this file system takes no write-ahead log");
+        }
+        while step(connection)? {}
+        Ok(())
+    };
+    run(connection).map_err(|error| told(&path, &error))
+}
+
+/// A name for a new history of the log.
+fn new_log_id() -> String {
+    let now = crate::clock::TimeSource::System.wall();
+    format!("log_{}", Ulid::from_parts(now.ms().unsigned_abs(), u128::from_be_bytes(secret::random())))
+}
+
+/// An error of SQLite as one line for the operator.
+pub(crate) fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Foreign {
+            path: path.to_owned(),
+            reason: "this is no database of Chips; give another folder".to_owned(),
+        },
+        _ => OpenError::Io { path: path.to_owned(), reason: error.to_string() },
+    }
+}

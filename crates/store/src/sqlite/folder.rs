@@ -1,0 +1,77 @@
+//! The data folder: where its files are, who may read them, and which process holds it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::OpenError;
+
+/// The database of a data folder.
+pub(crate) fn database(dir: &Path) -> PathBuf {
+    dir.join("chips.db")
+}
+
+/// The write-ahead log beside it.
+pub(crate) fn wal(dir: &Path) -> PathBuf {
+    dir.join("chips.db-wal")
+}
+
+/// Makes the folder, for this user alone. One that is there already, and in use for something else, is left as it is.
+pub(crate) fn make(dir: &Path) -> Result<(), OpenError> {
+    let told = |error: io::Error| OpenError::Io { path: dir.to_owned(), reason: error.to_string() };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(told)?;
+    #[cfg(unix)]
+    if fs::read_dir(dir).map_err(told)?.next().is_none() {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Opens (or makes) a file that only this user may read. SQLite gives its other files the mode of the database.
+pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| OpenError::Io { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// Held while a process serves the folder. The system gives it back when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    _file: File,
+}
+
+impl Hold {
+    /// Takes the folder, or names the process that has it.
+    pub(crate) fn take(dir: &Path) -> Result<Self, OpenError> {
+        let path = dir.join("lock");
+        let told = |error: io::Error| OpenError::Io { path: path.clone(), reason: error.to_string() };
+        let mut file = private_file(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                file.read_to_string(&mut pid).map_err(told)?;
+                let pid = match pid.trim() {
+                    "" => "(just starting)".to_owned(),
+                    pid => pid.to_owned(),
+                };
+                return Err(OpenError::Held { dir: dir.to_owned(), pid });
+            }
+            Err(TryLockError::Error(error)) => return Err(told(error)),
+        }
+        // The number is a courtesy to whoever is refused; the lock is what counts, so a full disk does not matter here.
+        let noted =
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+        if let Err(error) = noted {
+            tracing::warn!(path = %path.display(), %error, "could not note the process id in the lock");
+        }
+        Ok(Self { _file: file })
+    }
+}

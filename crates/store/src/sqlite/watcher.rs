@@ -1,0 +1,63 @@
+//! Looks once a second whether administration has changed who may do or see what, and now and then has what has
+//! ended long ago cleared away.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::shared::Shared;
+use super::writer::Message;
+
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks between two times that the writer clears away.
+const SWEEP: u32 = 3_600;
+
+/// The thread that looks. Dropping it ends it.
+pub(crate) struct Watcher {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Watcher {
+    pub(crate) fn start(connection: Connection, shared: Arc<Shared>, writer: Sender<Message>) -> std::io::Result<Self> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let watch = move || {
+            let mut looks = 0_u32;
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                look(&connection, &shared);
+                looks = looks.wrapping_add(1);
+                if looks % SWEEP == 1 && shared.note(|lazy| lazy.sweep = true) {
+                    // A writer that has ended has nothing to clear away.
+                    let _ = writer.send(Message::Notes);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("chips-watch".to_owned()).spawn(watch)?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread and closes its connection.
+    pub(crate) fn end(self) {
+        let Self { stop, thread } = self;
+        drop(stop);
+        if thread.join().is_err() {
+            tracing::warn!("the watching thread panicked");
+        }
+    }
+}
+
+fn look(connection: &Connection, shared: &Shared) {
+    let epoch: rusqlite::Result<i64> = connection
+        .prepare_cached("SELECT admin_epoch FROM meta")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
+    match epoch {
+        Ok(epoch) => {
+            let epoch = epoch.unsigned_abs();
+            shared.access.send_if_modified(|seen| std::mem::replace(seen, epoch.max(*seen)) < epoch);
+        }
+        Err(error) => tracing::warn!(%error, "could not look for administrative changes"),
+    }
+}

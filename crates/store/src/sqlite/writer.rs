@@ -1,0 +1,438 @@
+//! The one thread that writes: drains what waits, one transaction, one fdatasync, then tells and wakes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use chips_core::Refusal;
+use chips_protocol::{Timestamp, WorkspaceId};
+use rusqlite::{Connection, ErrorCode, Result, ffi};
+use tokio::sync::oneshot;
+
+use super::checkpoint::Checkpoints;
+use super::folder::Hold;
+use super::shared::{Log, Shared, lock};
+use crate::clock::Stopwatch;
+use crate::{DeadlineChange, Record, WriteError};
+
+/// Jobs in one transaction at most.
+const GROUP: usize = 8_192;
+/// How long a note may wait for a group to be written with.
+const LAZY: Duration = Duration::from_millis(200);
+/// Groups that were rolled back for want of room are tried again job by job, until this many in a row found none.
+const TRIES_WHEN_FULL: usize = 8;
+/// Whole seconds after which a write that could not be taken may be tried again.
+const RETRY_AFTER_S: u64 = 5;
+
+/// Something that the writer carries out.
+pub(crate) trait Task: Send {
+    /// Carries it out in the open transaction. It may be called again after a rollback.
+    fn run(&mut self, work: &mut Work<'_>) -> Result<()>;
+    /// Tells whoever waits, once it is known whether it was committed.
+    fn tell(self: Box<Self>, outcome: Result<(), WriteError>);
+}
+
+/// A command that somebody waits for. Refusals are outcomes: what came with one is committed.
+pub(crate) trait Command: Send + 'static {
+    /// What is told when it is not refused.
+    type Done: Send + 'static;
+    /// Judges it and writes what follows.
+    fn run(&self, work: &mut Work<'_>) -> Result<Result<Self::Done, Refusal>>;
+}
+
+/// A command on its way through the writer. The sender may have left: it is carried out all the same.
+pub(crate) struct Call<C: Command> {
+    pub(crate) command: C,
+    pub(crate) outcome: Option<Result<C::Done, Refusal>>,
+    pub(crate) reply: oneshot::Sender<Result<C::Done, WriteError>>,
+}
+
+impl<C: Command> Task for Call<C> {
+    fn run(&mut self, work: &mut Work<'_>) -> Result<()> {
+        self.outcome = Some(self.command.run(work)?);
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, outcome: Result<(), WriteError>) {
+        let Self { outcome: judged, reply, .. } = *self;
+        let told = outcome.and_then(|()| match judged {
+            Some(judged) => judged.map_err(WriteError::from),
+            None => Err(WriteError::Failed),
+        });
+        let _ = reply.send(told);
+    }
+}
+
+/// What reaches the writer.
+pub(crate) enum Message {
+    /// Something to carry out.
+    Task(Box<dyn Task>),
+    /// Notes wait; there was none before.
+    Notes,
+    /// The end: what was queued before it is written.
+    Close,
+}
+
+/// What the writer knows of a workspace.
+pub(crate) struct Place {
+    pub(crate) ws_no: i64,
+    pub(crate) head: u64,
+    pub(crate) last_ts: Timestamp,
+    pub(crate) log: Arc<Log>,
+}
+
+/// What the writer keeps in memory between groups. All of it can be read again from the file.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) places: HashMap<WorkspaceId, Place>,
+    pub(crate) random: super::random::Random,
+}
+
+/// What is to be told once the group is committed.
+pub(crate) enum Effect {
+    Appended(Arc<Log>, Arc<Record>),
+    Deadline(DeadlineChange),
+    Closed(WorkspaceId, chips_protocol::AskId),
+    Access(u64),
+}
+
+/// How to take back what a job changed in memory.
+pub(crate) enum Undo {
+    Head(WorkspaceId, u64, Timestamp),
+    Key(i64, i64),
+    Asked(i64),
+    Closed(i64),
+}
+
+/// What one transaction has changed so far.
+#[derive(Default)]
+pub(crate) struct Staged {
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) undo: Vec<Undo>,
+}
+
+/// An open transaction, with what belongs to it.
+pub(crate) struct Work<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) shared: &'a Shared,
+    pub(crate) state: &'a mut State,
+    pub(crate) staged: &'a mut Staged,
+    savepoint: Savepoint,
+}
+
+/// A job's savepoint is made before its first write: most refusals and replays write nothing.
+#[derive(PartialEq, Eq)]
+enum Savepoint {
+    /// The job is alone in its transaction.
+    Needless,
+    Wanted,
+    Made,
+}
+
+impl Work<'_> {
+    /// To be called before each write.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        if self.savepoint == Savepoint::Wanted {
+            self.connection.prepare_cached("SAVEPOINT job")?.execute([])?;
+            self.savepoint = Savepoint::Made;
+        }
+        Ok(())
+    }
+
+    /// Takes back what was changed in memory since there were this many things to undo.
+    fn take_back(&mut self, effects: usize, undo: usize) {
+        self.staged.effects.truncate(effects);
+        for step in self.staged.undo.drain(undo..).rev() {
+            match step {
+                Undo::Head(workspace_id, head, last_ts) => {
+                    if let Some(place) = self.state.places.get_mut(&workspace_id) {
+                        (place.head, place.last_ts) = (head, last_ts);
+                    }
+                }
+                Undo::Key(hash, pos) => {
+                    self.shared.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner).remove(hash, pos);
+                }
+                Undo::Asked(harness_no) => lock(&self.shared.usages).take_back_ask(harness_no),
+                Undo::Closed(harness_no) => lock(&self.shared.usages).take_back_close(harness_no),
+            }
+        }
+    }
+}
+
+/// What became of a transaction.
+enum Attempt {
+    /// It is in the log; for each job that failed and was left out, why.
+    Committed(Vec<Option<rusqlite::Error>>),
+    /// Nothing of it is, for certain.
+    RolledBack(rusqlite::Error),
+    /// Nobody can say.
+    Unknown(rusqlite::Error),
+}
+
+/// The writer, with all that it owns.
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: State,
+    pub(crate) staged: Staged,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) full: bool,
+    /// Given back after the connection is closed: whoever takes the folder next finds nothing of this process in it.
+    pub(crate) hold: Hold,
+}
+
+impl Writer {
+    /// Works until it is told to end or nobody can send any more.
+    pub(crate) fn run(mut self, messages: &Receiver<Message>) {
+        let mut tasks: Vec<Box<dyn Task>> = Vec::new();
+        let mut noted = false;
+        let mut open = true;
+        while open {
+            let first = if noted {
+                match messages.recv_timeout(LAZY) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => Some(Message::Close),
+                }
+            } else {
+                Some(messages.recv().unwrap_or(Message::Close))
+            };
+            let flush = first.is_none();
+            let mut next = first;
+            while let Some(message) = next {
+                match message {
+                    Message::Task(task) => tasks.push(task),
+                    Message::Notes => noted = true,
+                    Message::Close => open = false,
+                }
+                next = if open && tasks.len() < GROUP { messages.try_recv().ok() } else { None };
+            }
+            if flush || !open || !tasks.is_empty() {
+                tasks.extend(self.shared.take_notes());
+                noted = false;
+            }
+            self.group(&mut tasks);
+        }
+        self.shared.waiters.end();
+        let Self { connection, checkpoints, hold, .. } = self;
+        checkpoints.end();
+        if let Err((_, error)) = connection.close() {
+            tracing::warn!(%error, "closing the store");
+        }
+        drop(hold);
+    }
+
+    /// Writes these tasks, tells each what became of it, and leaves none.
+    fn group(&mut self, tasks: &mut Vec<Box<dyn Task>>) {
+        if tasks.is_empty() {
+            return;
+        }
+        if self.shared.has_failed() {
+            tasks.drain(..).for_each(|task| task.tell(Err(WriteError::Failed)));
+            return;
+        }
+        match self.attempt(tasks) {
+            Attempt::Committed(errors) => {
+                self.committed(tasks.len());
+                self.tell_each(tasks, errors);
+            }
+            Attempt::RolledBack(error) if tasks.len() == 1 || !worth_splitting(&error) => {
+                self.tell_all(tasks, &error);
+            }
+            Attempt::RolledBack(error) => {
+                tracing::warn!(%error, jobs = tasks.len(), "a group found no room and is tried again job by job");
+                self.one_by_one(tasks, error);
+            }
+            Attempt::Unknown(error) => self.fail(tasks, &error),
+        }
+    }
+
+    /// After a group that found no room: what still fits is written.
+    fn one_by_one(&mut self, tasks: &mut Vec<Box<dyn Task>>, mut error: rusqlite::Error) {
+        let mut in_a_row = 0;
+        let mut rest = std::mem::take(tasks).into_iter();
+        for task in rest.by_ref() {
+            let mut one = vec![task];
+            match self.attempt(&mut one) {
+                Attempt::Committed(errors) => {
+                    in_a_row = if errors.iter().any(Option::is_some) { in_a_row + 1 } else { 0 };
+                    self.committed(1);
+                    self.tell_each(&mut one, errors);
+                }
+                Attempt::RolledBack(why) => {
+                    in_a_row += 1;
+                    self.tell_all(&mut one, &why);
+                    error = why;
+                }
+                Attempt::Unknown(why) => {
+                    one.extend(rest);
+                    self.fail(&mut one, &why);
+                    return;
+                }
+            }
+            if in_a_row >= TRIES_WHEN_FULL {
+                break;
+            }
+        }
+        self.tell_all(&mut rest.collect(), &error);
+    }
+
+    fn tell_each(&self, tasks: &mut Vec<Box<dyn Task>>, errors: Vec<Option<rusqlite::Error>>) {
+        let mut written = true;
+        for (task, error) in tasks.drain(..).zip(errors) {
+            match error {
+                None => task.tell(Ok(())),
+                Some(error) => {
+                    written = false;
+                    tracing::warn!(%error, "a job could not be written");
+                    task.tell(Err(unavailable(&error)));
+                }
+            }
+        }
+        self.shared.figures.writable.store(written, Ordering::Relaxed);
+    }
+
+    fn tell_all(&self, tasks: &mut Vec<Box<dyn Task>>, error: &rusqlite::Error) {
+        if !tasks.is_empty() {
+            tracing::warn!(%error, jobs = tasks.len(), "jobs could not be written");
+            self.shared.figures.writable.store(false, Ordering::Relaxed);
+        }
+        tasks.drain(..).for_each(|task| task.tell(Err(unavailable(error))));
+    }
+
+    fn fail(&mut self, tasks: &mut Vec<Box<dyn Task>>, error: &rusqlite::Error) {
+        self.shared.fail(error.to_string());
+        tasks.drain(..).for_each(|task| task.tell(Err(WriteError::Failed)));
+    }
+
+    /// One transaction with all of the tasks in it.
+    fn attempt(&mut self, tasks: &mut [Box<dyn Task>]) -> Attempt {
+        self.rehearse();
+        let watch = Stopwatch::start();
+        let Self { connection, shared, state, staged, .. } = self;
+        let begun = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        if let Err(error) = begun {
+            return if is_fatal(&error) { Attempt::Unknown(error) } else { Attempt::RolledBack(error) };
+        }
+        let alone = tasks.len() == 1;
+        let mut work = Work { connection, shared, state, staged, savepoint: Savepoint::Needless };
+        let mut errors = Vec::with_capacity(tasks.len());
+        for task in tasks.iter_mut() {
+            work.savepoint = if alone { Savepoint::Needless } else { Savepoint::Wanted };
+            let (effects, undo) = (work.staged.effects.len(), work.staged.undo.len());
+            let ran = task.run(&mut work).and_then(|()| match work.savepoint {
+                Savepoint::Made => connection.prepare_cached("RELEASE job")?.execute([]).map(drop),
+                _ => Ok(()),
+            });
+            let Err(error) = ran else {
+                errors.push(None);
+                continue;
+            };
+            // SQLite may have rolled the whole transaction back by itself.
+            let gone = connection.is_autocommit();
+            let rolled_back = !gone
+                && match work.savepoint {
+                    Savepoint::Made => connection.execute_batch("ROLLBACK TO job; RELEASE job").is_ok(),
+                    Savepoint::Wanted => true,
+                    Savepoint::Needless => false,
+                };
+            if is_fatal(&error) || !rolled_back {
+                work.take_back(0, 0);
+                let certain = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+                return if is_fatal(&error) || !certain { Attempt::Unknown(error) } else { Attempt::RolledBack(error) };
+            }
+            work.take_back(effects, undo);
+            errors.push(Some(error));
+        }
+        let committed =
+            shared.rehearsal.commit().and_then(|()| connection.prepare_cached("COMMIT")?.execute([])).map(|_| ());
+        if let Err(error) = committed {
+            work.take_back(0, 0);
+            if !rolls_back(&error) {
+                return Attempt::Unknown(error);
+            }
+            let certain = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+            return if certain { Attempt::RolledBack(error) } else { Attempt::Unknown(error) };
+        }
+        work.staged.undo.clear();
+        shared.figures.commit_nanoseconds.fetch_add(watch.nanoseconds(), Ordering::Relaxed);
+        Attempt::Committed(errors)
+    }
+
+    /// Acts on what left the transaction: readers see the records first, then everybody is woken.
+    fn committed(&mut self, jobs: usize) {
+        let shared = &self.shared;
+        shared.figures.commits.fetch_add(1, Ordering::Relaxed);
+        shared.figures.jobs.fetch_add(jobs as u64, Ordering::Relaxed);
+        let mut logs: Vec<Arc<Log>> = Vec::new();
+        let mut closed = Vec::new();
+        for effect in self.staged.effects.drain(..) {
+            match effect {
+                Effect::Appended(log, record) => {
+                    log.push(record);
+                    if !logs.iter().any(|known| Arc::ptr_eq(known, &log)) {
+                        logs.push(log);
+                    }
+                }
+                Effect::Deadline(change) => {
+                    // Nobody takes them where nothing is to be closed in time.
+                    let _ = shared.deadlines.send(change);
+                }
+                Effect::Closed(workspace_id, ask_id) => closed.push((workspace_id, ask_id)),
+                Effect::Access(epoch) => {
+                    shared.access.send_replace(epoch);
+                }
+            }
+        }
+        logs.iter().for_each(|log| log.wake());
+        closed.into_iter().for_each(|(workspace_id, ask_id)| shared.waiters.closed(workspace_id, ask_id));
+        self.checkpoints.after_commit();
+    }
+
+    /// Lets the database grow no further, or again, where a test wants that.
+    fn rehearse(&mut self) {
+        let full = self.shared.rehearsal.is_full();
+        if full != self.full {
+            self.full = full;
+            let pages: Result<i64> = self.connection.pragma_query_value(None, "page_count", |row| row.get(0));
+            let limit = if full { pages.unwrap_or(1) } else { i64::from(u32::MAX - 1) };
+            if let Err(error) = self.connection.pragma_update_and_check(None, "max_page_count", limit, |_| Ok(())) {
+                tracing::warn!(%error, "rehearsing a full disk");
+            }
+        }
+    }
+}
+
+fn code(error: &rusqlite::Error) -> Option<(ErrorCode, i32)> {
+    error.sqlite_error().map(|error| (error.code, error.extended_code))
+}
+
+/// Whether the process must end, wherever the error came up: what is on the disk is not known any more.
+pub(crate) fn is_fatal(error: &rusqlite::Error) -> bool {
+    matches!(
+        code(error),
+        Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _))
+            | Some((_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+    )
+}
+
+/// Whether a commit that failed with this certainly did nothing.
+fn rolls_back(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some((ErrorCode::DiskFull | ErrorCode::DatabaseBusy, _)))
+}
+
+/// Whether some of a group may get through where the whole did not.
+fn worth_splitting(error: &rusqlite::Error) -> bool {
+    !matches!(code(error), Some((ErrorCode::DatabaseBusy, _)))
+}
+
+fn unavailable(error: &rusqlite::Error) -> WriteError {
+    let reason = match code(error) {
+        Some((ErrorCode::DiskFull, _)) => "the disk is full".to_owned(),
+        Some((ErrorCode::DatabaseBusy, _)) => "another process holds the database".to_owned(),
+        _ => error.to_string(),
+    };
+    WriteError::Unavailable { reason, retry_after_s: RETRY_AFTER_S }
+}
