@@ -2,9 +2,10 @@
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use chips_protocol::QuestionAsk;
+use percent_encoding::percent_decode;
 
 use super::card::{Notice, Typed, TypedQuestion};
 use super::page::Visit;
@@ -30,24 +31,27 @@ impl Fields {
         if !is_form(&parts.headers) {
             return Err(visit.bad_form(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        Self::parse(body).await.map_err(|fault| match fault {
+        let read = tokio::time::timeout(visit.patience, Self::parse(body)).await;
+        read.unwrap_or(Err(BodyFault::TooSlow)).map_err(|fault| match fault {
             BodyFault::TooLarge => {
                 visit.notice(StatusCode::PAYLOAD_TOO_LARGE, visit.w.too_large, visit.w.too_large_hint)
             }
             BodyFault::NoText => visit.bad_form(StatusCode::BAD_REQUEST),
+            BodyFault::TooSlow => {
+                let mut response = visit.bad_form(StatusCode::REQUEST_TIMEOUT);
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                response
+            }
         })
     }
 
     async fn parse(body: Body) -> Result<Self, BodyFault> {
         let bytes = to_bytes(body, LARGEST).await.map_err(|_| BodyFault::TooLarge)?;
-        let fields = url::form_urlencoded::parse(&bytes).into_owned().collect::<Vec<_>>();
-        // What was no UTF-8 would be answered in other words than the person's.
-        let decoded = percent_decoded_len(&bytes);
-        let lossy = fields.iter().any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
-        if lossy && decoded.is_none() {
+        // Read leniently, text in another encoding would arrive as an answer in other words than the person's.
+        if percent_decode(&bytes).decode_utf8().is_err() {
             return Err(BodyFault::NoText);
         }
-        Ok(Self(fields))
+        Ok(Self(url::form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
     /// Takes a field that must be there once.
@@ -103,32 +107,13 @@ impl Fields {
 enum BodyFault {
     TooLarge,
     NoText,
+    TooSlow,
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
-}
-
-/// The length of the body once decoded, where that is UTF-8 throughout.
-fn percent_decoded_len(bytes: &[u8]) -> Option<usize> {
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = |at: usize| after.get(at).and_then(|&digit| char::from(digit).to_digit(16));
-        rest = match (byte, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                &after[2..]
-            }
-            _ => {
-                decoded.push(byte);
-                after
-            }
-        };
-    }
-    std::str::from_utf8(&decoded).ok().map(str::len)
 }
 
 /// Browsers send line breaks as CR LF; the answer has them as the person typed them.

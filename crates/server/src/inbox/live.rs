@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use chips_core::ask::state;
 use chips_protocol::api::AskState;
 use chips_store::{EventsQuery, Identity, Record};
@@ -15,13 +15,13 @@ use futures::stream;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::page::Person;
 use crate::app::AppState;
+use crate::metrics::Counted;
+use crate::stream::HEADERS;
 
-/// Between two signs of life, so that neither side takes a silent connection for a dead one.
-const BEAT: Duration = Duration::from_secs(15);
 /// How often it is asked whether the session still holds.
 const CHECK: Duration = Duration::from_secs(3);
 /// Events in one piece of the stream.
@@ -39,7 +39,7 @@ pub(crate) struct LiveQuery {
 /// - `hello`, first: `{"now": milliseconds, "head": SEQ, "log": ID, "resync": bool}`; `resync` where the reader's place is not
 ///   in this log any more.
 /// - `ask`, with the `seq` as its id: `{"seq", "ask_id", "state"}`.
-/// - `beat`, every 15 s beside a comment: `{"now"}`.
+/// - `beat`, every 15 s, beside a comment: `{"now"}`.
 ///
 /// Resumes from `Last-Event-ID`, which wins over `after`; else from the head. Ends when the session ends, when what the
 /// person may see changes, and when the server stops.
@@ -56,15 +56,7 @@ pub(crate) async fn stream(
         let piece = reader.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), reader))
     }));
-    let mut response = Response::new(body);
-    for (name, value) in [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
+    (HEADERS, body).into_response()
 }
 
 /// One open stream.
@@ -79,6 +71,7 @@ struct Reader {
     hello: Option<Bytes>,
     beat: Interval,
     check: Interval,
+    _counted: Counted,
 }
 
 /// What woke the reader.
@@ -109,8 +102,9 @@ impl Reader {
             identity,
             head,
             access,
-            beat: every(BEAT),
+            beat: every(state.config.limits.comment),
             check: every(CHECK),
+            _counted: state.metrics.stream(),
             state,
         }
     }
@@ -118,12 +112,13 @@ impl Reader {
     /// The next piece; nothing where the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(hello) = self.hello.take() {
-            // The first tick of an interval is at once.
-            self.beat.tick().await;
-            self.check.tick().await;
             return Some(hello);
         }
         loop {
+            // Before anything is read: whoever lost the right to see it since does not hear of it.
+            if self.access.has_changed().unwrap_or(true) && !self.holds().await {
+                return None;
+            }
             if let Some(piece) = self.read().await? {
                 return Some(piece);
             }
@@ -134,12 +129,23 @@ impl Reader {
                     return Some(Bytes::from(format!(": still here\nevent: beat\ndata: {{\"now\":{now}}}\n\n")));
                 }
                 Woken::Check => {
-                    let session = self.state.store.session(self.session_sha256).await.ok()?;
-                    if session.is_none_or(|session| session.identity != self.identity) {
+                    if !self.holds().await {
                         return None;
                     }
                 }
                 Woken::End => return None,
+            }
+        }
+    }
+
+    /// Whether the session still holds and sees what it saw. Where it does not, the page comes back and begins anew.
+    async fn holds(&mut self) -> bool {
+        self.access.mark_unchanged();
+        match self.state.store.session(self.session_sha256).await {
+            Ok(session) => session.is_some_and(|session| session.identity == self.identity),
+            Err(fault) => {
+                tracing::error!(%fault, "a live view of the inbox ends");
+                false
             }
         }
     }
@@ -177,7 +183,7 @@ impl Reader {
 }
 
 fn every(period: Duration) -> Interval {
-    let mut interval = tokio::time::interval(period);
+    let mut interval = interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }

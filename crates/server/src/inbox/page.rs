@@ -1,5 +1,7 @@
 //! The frame around every page, who looks at it, and the pages that say no.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -65,6 +67,8 @@ pub(crate) struct Visit {
     pub now: Timestamp,
     pub cookies: Cookies,
     insecure: bool,
+    /// How long the body of a form may take.
+    pub patience: Duration,
     /// The script asks for a card alone instead of a page, and with how much of it.
     pub piece: Option<Detail>,
 }
@@ -72,12 +76,13 @@ pub(crate) struct Visit {
 impl Visit {
     /// What a request's headers say.
     pub fn of(state: &AppState, headers: &HeaderMap) -> Self {
-        let https = state.config.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
+        let https = state.config.https();
         Self {
             w: &ENGLISH,
             now: state.store.clock().now(),
             cookies: Cookies::new(https),
             insecure: !https && !names_loopback(headers),
+            patience: state.config.limits.body,
             piece: headers.get("x-chips-piece").map(|view| Detail::of(view.as_bytes())),
         }
     }

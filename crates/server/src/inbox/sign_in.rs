@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use chips_store::{Proof, SignInState, SignedIn, secret};
 use serde::Deserialize;
@@ -13,7 +13,9 @@ use super::form::Fields;
 use super::html::Html;
 use super::page::{PageName, Shell, Visit, own_path, page};
 use crate::app::AppState;
+use crate::auth::failures::RetryAfter;
 use crate::auth::session::{Before, device};
+use crate::http::Peer;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -65,6 +67,13 @@ impl Door {
         response
     }
 
+    /// The form again, to be sent after a while.
+    fn slow_down(&self, RetryAfter(seconds): RetryAfter, code: &str) -> Response {
+        let mut response = self.code(StatusCode::TOO_MANY_REQUESTS, Some(self.visit.w.too_many), code);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+    }
+
     /// The page for a link that signs nobody in.
     fn dead_link(&self, state: &SignInState) -> Response {
         let w = self.visit.w;
@@ -111,6 +120,7 @@ pub(crate) async fn show_link(
 
 /// `POST /sign-in`: signs in with the code.
 pub(crate) async fn with_code(State(state): State<AppState>, request: Request) -> Response {
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
     let (door, mut fields, headers) = match open(&state, request).await {
         Ok(open) => open,
         Err(response) => return response,
@@ -126,10 +136,17 @@ pub(crate) async fn with_code(State(state): State<AppState>, request: Request) -
     if canonical.is_empty() {
         return door.code(StatusCode::UNPROCESSABLE_ENTITY, Some(w.code_empty), "");
     }
+    // A code is short: it is asked first whether this peer may try, and a failure is counted.
+    if let Some(Err(wait)) = peer.map(|peer| state.sign_in_failures.allowed(peer, door.visit.now)) {
+        return door.slow_down(wait, &code);
+    }
     match sign_in(&state, &door, &headers, Proof::Code(secret::sha256(&canonical))).await {
         Ok(response) => response,
         Err(Denied::Unwritten) => door.visit.unavailable(5),
-        Err(Denied::No(_)) => door.code(StatusCode::UNPROCESSABLE_ENTITY, Some(w.code_wrong), &code),
+        Err(Denied::No(_)) => match peer.map(|peer| state.sign_in_failures.failed(peer, door.visit.now)) {
+            Some(Err(wait)) => door.slow_down(wait, &code),
+            _ => door.code(StatusCode::UNPROCESSABLE_ENTITY, Some(w.code_wrong), &code),
+        },
     }
 }
 

@@ -193,7 +193,7 @@ impl QuestionView {
 
     /// Whether two options stand side by side where there is room.
     pub fn is_even(&self) -> bool {
-        self.options.len() % 2 == 0 && self.options.iter().all(|option| option.label.chars().count() <= 60)
+        self.options.len().is_multiple_of(2) && self.options.iter().all(|option| option.label.chars().count() <= 60)
     }
 }
 
