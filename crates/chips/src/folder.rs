@@ -2,6 +2,7 @@
 //! `serve` leaves in it for administration.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,11 @@ impl Folder {
         &self.path
     }
 
+    /// Whether it was named, rather than the user's own.
+    pub fn is_named(&self) -> bool {
+        self.named
+    }
+
     /// A command of this program on this folder, to copy into a shell: `chips person link usr_… --data DIR`.
     pub fn command(&self, words: &str) -> String {
         let mut command = format!("{} {words}", this_program());
@@ -81,6 +87,19 @@ impl Folder {
     /// The folder can't be written.
     pub fn keep_url(&self, url: &str) -> anyhow::Result<()> {
         self.keep("url", url)
+    }
+
+    /// The address that the last server listened on.
+    pub fn address(&self) -> Option<SocketAddr> {
+        std::fs::read_to_string(self.path.join("address")).ok()?.trim().parse().ok()
+    }
+
+    /// Keeps the address that the server listens on, for whoever wants to know whether it answers.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn keep_address(&self, address: SocketAddr) -> anyhow::Result<()> {
+        self.keep("address", &address.to_string())
     }
 
     /// The harness that the demo plays, where it has played before.

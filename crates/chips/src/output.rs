@@ -93,6 +93,11 @@ pub fn has_colours() -> bool {
         && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
+/// A text that stands out, where standard output takes colours.
+pub fn bold(text: &str) -> String {
+    if has_colours() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
 /// The columns of the terminal behind standard output, or nothing where there is none.
 pub fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;

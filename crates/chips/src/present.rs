@@ -5,11 +5,8 @@ use chips_store::admin::{Initialised, Issued, Listed, SignIn};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::folder::shell_word;
+use crate::folder::{shell_word, this_program};
 use crate::output;
-
-/// How long a sign-in link is good, for people.
-const LINK_IS_GOOD: &str = "good once, for 15 minutes";
 
 /// A participant and its token in `--json`.
 #[derive(Debug, Serialize)]
@@ -76,62 +73,58 @@ impl<'a> InitialisedJson<'a> {
     }
 }
 
-/// Lines to copy: how to sign in.
-pub fn sign_in_lines(url: &str, sign_in: &SignIn) -> String {
-    let link = sign_in_url(url, sign_in);
-    format!("{link}\nor type the code {} at {url}/sign-in", sign_in.code)
+/// How to sign in.
+fn sign_in_lines(url: &str, sign_in: &SignIn) -> String {
+    format!(
+        "{}\n\n{}\n\nor type the code {} at {url}/sign-in\n",
+        output::bold("Sign in to the inbox (good once, for 15 minutes)"),
+        sign_in_url(url, sign_in),
+        output::bold(&sign_in.code),
+    )
 }
 
 /// Lines to copy: how a harness asks.
 pub fn ask_lines(url: &str, token: &str) -> String {
-    let chips = crate::folder::this_program();
     format!(
         "export CHIPS_URL={} CHIPS_TOKEN={}\n\
-         {chips} ask 'Northwind can ship on the 19th or the 26th. Which should I confirm?' \
-         -o 19='19 September' -o 26='26 September' --free-text --default 19 --timeout 1h",
+         {} ask 'Ship on the 19th or the 26th?' -o 19='the 19th' -o 26='the 26th'\n",
         shell_word(url),
-        shell_word(token)
+        shell_word(token),
+        this_program(),
     )
 }
 
 /// Lines to copy: how a person answers in a terminal.
-pub fn person_lines(url: &str, token: &str) -> String {
-    let chips = crate::folder::this_program();
-    format!("export CHIPS_URL={} CHIPS_USER_TOKEN={}\n{chips} inbox", shell_word(url), shell_word(token))
+fn person_lines(url: &str, token: &str) -> String {
+    format!("export CHIPS_URL={} CHIPS_USER_TOKEN={}\n{} inbox\n", shell_word(url), shell_word(token), this_program())
 }
 
 /// What `init` made, as lines to copy.
 pub fn initialised(made: &Initialised, url: &str) -> String {
     format!(
-        "Sign in to the inbox ({LINK_IS_GOOD}):\n\n{}\n\n\
-         Ask as the harness, in another terminal:\n\n{}\n\n\
-         Answer in a terminal, too:\n\n{}\n\n\
-         The tokens are shown this once; Chips keeps only their hashes.\n",
+        "{}\n{}\n\n{}\n{}\n\n{}\nThe tokens are shown this once; Chips keeps only their hashes.\n",
         sign_in_lines(url, &made.sign_in),
+        output::bold("Ask as the harness, in another terminal"),
         ask_lines(url, &made.harness.token),
+        output::bold("Answer in a terminal"),
         person_lines(url, &made.person.token),
     )
 }
 
 /// A person's new token and sign-in, as lines to copy.
 pub fn person(id: PersonId, token: Option<&str>, sign_in: &SignIn, url: &str) -> String {
-    let mut text = format!("{id}\n\nSign in to the inbox ({LINK_IS_GOOD}):\n\n{}\n", sign_in_lines(url, sign_in));
+    let mut text = format!("{id}\n\n{}", sign_in_lines(url, sign_in));
     if let Some(token) = token {
-        text.push_str(&format!(
-            "\nAnswer in a terminal (the token is shown this once):\n\n{}\n",
-            person_lines(url, token)
-        ));
+        let heading = output::bold("Answer in a terminal (the token is shown this once)");
+        text.push_str(&format!("\n{heading}\n\n{}", person_lines(url, token)));
     }
     text
 }
 
 /// A harness's new token, as lines to copy.
 pub fn harness(issued: &Issued<HarnessId>, url: &str) -> String {
-    format!(
-        "{}\n\nAsk as this harness (the token is shown this once):\n\n{}\n",
-        issued.id,
-        ask_lines(url, &issued.token)
-    )
+    let heading = output::bold("Ask as this harness (the token is shown this once)");
+    format!("{}\n\n{heading}\n\n{}", issued.id, ask_lines(url, &issued.token))
 }
 
 /// Prints a list: an array of objects with `--json`, else a table.

@@ -9,7 +9,6 @@ use anyhow::Context;
 ///
 /// # Errors
 /// The runtime can't be built, or what the future returns.
-#[allow(dead_code)]
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("can't start")?;
     let result = runtime.block_on(future);

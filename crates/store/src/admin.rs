@@ -99,11 +99,22 @@ pub fn is_initialised(dir: &Path) -> Result<bool, OpenError> {
     Ok(file::layout(dir, &connection)? != Layout::None && has_workspace(dir, &connection)?)
 }
 
+/// The process that serves the folder now, if one does.
+///
+/// # Errors
+/// The folder can't be read.
+pub fn holder(dir: &Path) -> Result<Option<String>, OpenError> {
+    folder::holder(dir)
+}
+
 /// Makes the data folder and in it a workspace, an open space, a person (owner) and a harness.
 ///
 /// # Errors
 /// The folder has a workspace already (nothing is changed), or can't be written.
 pub fn init(dir: &Path) -> Result<Initialised, OpenError> {
+    if is_initialised(dir)? {
+        return Err(OpenError::NotEmpty(dir.to_owned()));
+    }
     file::create(dir)?;
     let mut connection = file::connect(dir, Purpose::Administer)?;
     file::migrate(dir, &mut connection)?;

@@ -1,12 +1,250 @@
 //! `chips doctor`
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// Not written yet.
+use chips_store::OpenError;
+use chips_store::admin::{self, Admin};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::folder::{Folder, shell_word};
+use crate::{args, exit, folder, output, runtime};
+
+/// How long a server may take to say whether it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Below this, the folder's disk is as good as full.
+const LITTLE_ROOM: u64 = 64 << 20;
+
+/// Check the data folder and the configuration, and say how to mend what is wrong
+///
+/// Changes nothing. Ends with exit code 1 where something is wrong.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = examples!("chips doctor", "chips doctor --data /srv/chips --json"))]
+pub struct Args {
+    #[command(flatten)]
+    data: folder::DataArgs,
+    #[command(flatten)]
+    json: args::Json,
+}
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Nothing wrong, but worth knowing.
+    Note,
+    /// To be mended.
+    Wrong,
+}
+
+/// What one check found.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    area: &'static str,
+    state: State,
+    says: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<String>,
+}
+
+/// What all checks found, in order.
+#[derive(Debug, Default, Serialize)]
+pub struct Findings {
+    checks: Vec<Finding>,
+}
+
+const DATA: &str = "data folder";
+
+impl Findings {
+    fn ok(&mut self, area: &'static str, says: impl Into<String>) {
+        self.checks.push(Finding { area, state: State::Ok, says: says.into(), mend: None });
+    }
+
+    fn note(&mut self, area: &'static str, says: impl Into<String>, mend: impl Into<String>) {
+        self.checks.push(Finding { area, state: State::Note, says: says.into(), mend: Some(mend.into()) });
+    }
+
+    fn wrong(&mut self, area: &'static str, says: impl Into<String>, mend: impl Into<String>) {
+        self.checks.push(Finding { area, state: State::Wrong, says: says.into(), mend: Some(mend.into()) });
+    }
+
+    fn all_well(&self) -> bool {
+        self.checks.iter().all(|finding| finding.state != State::Wrong)
+    }
+
+    /// The findings for people, by area.
+    fn text(&self, colours: bool) -> String {
+        let mut text = String::new();
+        let mut area = "";
+        for finding in &self.checks {
+            if finding.area != area {
+                text.push_str(if area.is_empty() { "" } else { "\n" });
+                area = finding.area;
+                text.push_str(&format!("{area}\n"));
+            }
+            let (word, colour) = match finding.state {
+                State::Ok => ("ok   ", "32"),
+                State::Note => ("note ", "33"),
+                State::Wrong => ("wrong", "1;31"),
+            };
+            let word = if colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() };
+            text.push_str(&format!("  {word}  {}\n", output::one_line(&finding.says)));
+            if let Some(mend) = &finding.mend {
+                text.push_str(&format!("         {}\n", output::one_line(mend)));
+            }
+        }
+        text
+    }
+}
 
 /// Runs it.
-pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let folder = args.data.folder()?;
+    let findings = runtime::block_on(async {
+        let mut findings = Findings::default();
+        data_folder(&folder, &mut findings).await;
+        Ok(findings)
+    })?;
+    let well = findings.all_well();
+    if args.json.json {
+        output::json(&serde_json::json!({ "ok": well, "checks": findings.checks }))?;
+    } else {
+        output::text(findings.text(output::has_colours()))?;
+        output::note(if well { "\nall is well" } else { "\nsomething is wrong; what mends it stands below it" });
+    }
+    Ok(if well { exit::DONE } else { exit::FAILED }.into())
+}
+
+/// The folder itself, what is in it, and who serves it.
+async fn data_folder(folder: &Folder, findings: &mut Findings) {
+    let path = folder.path();
+    let shown = path.display();
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let says = format!("there is none at {shown}");
+            let make = format!("`{}` makes it", folder.command("serve"));
+            if folder.is_named() {
+                findings.wrong(DATA, says, make);
+            } else {
+                findings.note(DATA, says, format!("{make}; on a machine that only asks or answers none is needed"));
+            }
+            return;
+        }
+        Err(error) => return findings.wrong(DATA, format!("{shown}: {error}"), "give this user access to it"),
+    };
+    if !metadata.is_dir() {
+        return findings.wrong(DATA, format!("{shown} is no folder"), "name another with --data");
+    }
+    access(path, &metadata, findings);
+    room(path, findings);
+    match Admin::open(path).map_err(admin::AdminError::from).and_then(|mut admin| admin.workspaces()) {
+        Ok(workspaces) => {
+            let count = workspaces.len();
+            findings.ok(DATA, format!("{shown} holds {count} workspace{}", if count == 1 { "" } else { "s" }));
+        }
+        Err(admin::AdminError::Open(OpenError::Empty(_))) => {
+            let make = format!("`{}` makes one, `{}` too", folder.command("serve"), folder.command("init"));
+            return findings.note(DATA, format!("{shown} holds no workspace yet"), make);
+        }
+        Err(error) => {
+            return findings.wrong(DATA, error.to_string(), "restore it from a backup, or name another with --data");
+        }
+    }
+    server(folder, findings).await;
+}
+
+/// Whether other users of the machine are kept out.
+fn access(path: &Path, metadata: &std::fs::Metadata, findings: &mut Findings) {
+    let word = shell_word(&path.to_string_lossy());
+    let mode = metadata.mode() & 0o7777;
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        findings.wrong(
+            DATA,
+            format!("it belongs to user {}, and this is user {user}", metadata.uid()),
+            format!("run Chips as that user, or give it away with `chown -R {user} {word}`"),
+        );
+    } else if mode & 0o077 == 0 {
+        findings.ok(DATA, format!("only this user gets into it (mode {mode:04o})"));
+    } else {
+        findings.wrong(
+            DATA,
+            format!("other users of this machine get into it (mode {mode:04o})"),
+            format!("`chmod 700 {word}`"),
+        );
+    }
+}
+
+/// Whether the disk has room.
+fn room(path: &Path, findings: &mut Findings) {
+    let Ok(disk) = rustix::fs::statvfs(path) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free < LITTLE_ROOM {
+        findings.wrong(
+            DATA,
+            format!("its disk has {} MiB left", free >> 20),
+            "make room; until then writes are refused with 503, and go on by themselves after",
+        );
+    }
+}
+
+/// Whether a server holds the folder, and whether it answers.
+async fn server(folder: &Folder, findings: &mut Findings) {
+    let pid = match admin::holder(folder.path()) {
+        Ok(Some(pid)) => pid,
+        Ok(None) => {
+            let serve = folder.command("serve");
+            return findings.note(DATA, "no server runs on it", format!("`{serve}` starts one"));
+        }
+        Err(error) => return findings.wrong(DATA, error.to_string(), "give this user access to it"),
+    };
+    let Some(address) = folder.address() else {
+        let again = "wait a moment; if it stays so, end that process and start the server again";
+        return findings.wrong(DATA, format!("process {pid} holds it and has not said where it listens"), again);
+    };
+    match ready(address).await {
+        Ok(200) => findings.ok(DATA, format!("process {pid} serves it on http://{address}, for {}", folder.url(None))),
+        Ok(status) => findings.wrong(
+            DATA,
+            format!("process {pid} on http://{address} can't take writes (/readyz answers {status})"),
+            "its log says why; a full disk is the usual reason",
+        ),
+        Err(reason) => findings.wrong(
+            DATA,
+            format!("process {pid} holds it but does not answer on http://{address}: {reason}"),
+            format!("if it stays so, end it (`kill {pid}`) and start the server again"),
+        ),
+    }
+}
+
+/// The status that the server at this address answers `GET /readyz` with.
+async fn ready(address: SocketAddr) -> Result<u16, String> {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let ask = async {
+        let mut connection = TcpStream::connect(address).await?;
+        let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await?;
+        let mut reply = Vec::new();
+        connection.take(4096).read_to_end(&mut reply).await?;
+        std::io::Result::Ok(reply)
+    };
+    let reply = match tokio::time::timeout(READY_WITHIN, ask).await {
+        Ok(reply) => reply.map_err(|error| error.to_string())?,
+        Err(_) => return Err(format!("no reply within {} s", READY_WITHIN.as_secs())),
+    };
+    let line = String::from_utf8_lossy(&reply);
+    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|status| status.parse().ok());
+    status.ok_or_else(|| "something else answers there".to_owned())
 }

@@ -32,8 +32,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json.json {
         output::json(&InitialisedJson::new(&made, &url))?;
     } else {
+        let heading = output::bold("Start the server");
         let serve = folder.command("serve");
-        output::text(format_args!("{}\nThe server is started with\n\n{serve}\n", present::initialised(&made, &url)))?;
+        output::text(format_args!("{}\n{heading}\n\n{serve}\n", present::initialised(&made, &url)))?;
     }
     // Later links are built on it until a server says better. What was made stands without it.
     if let Some(public) = &args.public_url.public_url

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use chips_protocol::{PersonId, WorkspaceId};
 use chips_server::{Config, Ended, StartError};
 use chips_store::admin::{self, Admin, Initialised};
 use chips_store::{OpenError, Options, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::demo::{self, Place, Stage};
 use crate::folder::Folder;
 use crate::{args, exit, folder, logging, output, present, qr, runtime};
 
@@ -27,6 +29,7 @@ const GONE_AFTER: Duration = Duration::from_millis(9_500);
 /// is logged (`warn,chips_server=debug`).
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!(
+    "chips serve --demo",
     "chips serve --data /srv/chips --public-url https://chips.example.com",
     "chips serve --listen 0.0.0.0:7070 --insecure      in a network that you trust",
 ))]
@@ -47,53 +50,56 @@ pub struct Args {
     /// Serve /metrics to others than this machine
     #[arg(long)]
     public_metrics: bool,
+    /// Play a harness that asks a sample question, and print the answer that comes back
+    ///
+    /// Prints a link that signs the first owner in, wherever standard output goes.
+    #[arg(long)]
+    demo: bool,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     logging::start();
     let folder = args.data.folder()?;
-    let mut config = Config {
-        listen: args.listen,
+    let config = Config {
         public_url: args.public_url.public_url,
         allow_hosts: args.allow_hosts,
         insecure: args.insecure,
         public_metrics: args.public_metrics,
         ..Config::on(args.listen)
     };
-    if config.listen.ip().is_unspecified() {
-        // Links name this machine by its address in the network; requests by that name are meant for it.
-        config.allow_hosts.push(own_address().to_string());
-    }
-    runtime::serve(serve(folder, config))
+    runtime::serve(serve(folder, config, args.demo))
 }
 
-async fn serve(folder: Folder, config: Config) -> anyhow::Result<ExitCode> {
+async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     let signals = Signals::take()?;
+    config.check().map_err(StartError::Config)?;
     let made = first_start(&folder, &config)?;
     let store = Store::open(folder.path(), Options::default())?;
     let reachable =
         config.public_url.as_ref().is_some_and(|url| url.scheme() == "https") || !config.listen.ip().is_loopback();
     let public = config.public_url.is_some();
-    let server = chips_server::bind(config, store.clone()).await?;
+    let server = chips_server::bind(config, store).await?;
     let address = server.address();
     let url = match public || !address.ip().is_unspecified() {
         true => server.url(),
         false => format!("http://{}", SocketAddr::new(own_address(), address.port())),
     };
-    if let Err(error) = folder.keep_url(&url) {
+    if let Err(error) = folder.keep_url(&url).and_then(|()| folder.keep_address(address)) {
         tracing::warn!("links made by `chips person link` may name another address: {error:#}");
     }
     tokio::spawn(signals.stop(stop.clone()));
     // Nobody may be reading any more; the server serves all the same.
     let _ = output::line(format_args!("listening on http://{address}"));
-    let _ = greet(&folder, made.as_ref(), &url, reachable);
+    if demo {
+        let stage = Stage::set(&folder, made.as_ref())?;
+        tokio::spawn(show(stage, Place { address, url, reachable }, folder, made, stop.clone()));
+    } else {
+        let _ = greet(&folder, made.as_ref(), &url, reachable);
+    }
     match server.run(stop).await {
-        Ended::Stopped => {
-            store.close().await;
-            Ok(exit::DONE.into())
-        }
+        Ended::Stopped => Ok(exit::DONE.into()),
         Ended::Failed(fatal) => {
             let said = output::one_line(&fatal.to_string());
             output::note(format_args!(
@@ -125,18 +131,21 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
     match made {
         Some(made) if output::is_terminal() => {
             let path = output::one_line(&folder.path().to_string_lossy());
-            let mut text = format!("A new data folder: {path}\n\n{}", present::initialised(made, url));
+            let mut text = format!("\nA new data folder: {path}\n\n{}\n", present::initialised(made, url));
             if reachable && let Some(code) = phone(&present::sign_in_url(url, &made.sign_in)) {
-                text.push_str(&format!("\nThe sign-in link for a phone:\n\n{code}"));
+                text.push_str(&format!("{}\n\n{code}\n", output::bold("The sign-in link, for a phone")));
             }
-            output::text(format_args!("\n{text}\n"))
+            output::text(text)
         }
         _ => {
-            let person = owner(folder).unwrap_or_else(|| "USR".to_owned());
+            let owner = Admin::open(folder.path()).ok().and_then(|mut admin| owner(&mut admin).ok().flatten());
+            let person = owner.map_or_else(|| "USR".to_owned(), |(_, person)| person.to_string());
             let link = folder.command(&format!("person link {person}"));
             let token = folder.command("harness add NAME");
             if output::is_terminal() {
-                return output::text(format_args!("\nA new sign-in link:   {link}\nA new token:          {token}\n\n"));
+                return output::text(format_args!(
+                    "\nA new sign-in link is made by\n  {link}\nand a new token by\n  {token}\n\n"
+                ));
             }
             tracing::info!("serving {}; `{link}` makes a sign-in link, `{token}` a token", folder.path().display());
             Ok(())
@@ -145,21 +154,43 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
 }
 
 /// A link as a QR code, where standard output is a terminal that shows it whole.
-fn phone(link: &str) -> Option<String> {
+pub fn phone(link: &str) -> Option<String> {
     if std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
         return None;
     }
     qr::code(link, output::columns()?)
 }
 
-/// The person who owns the oldest workspace.
-fn owner(folder: &Folder) -> Option<String> {
-    let mut admin = Admin::open(folder.path()).ok()?;
-    let workspace = admin.workspaces().ok()?.first()?.workspace_id;
-    let mut persons = admin.persons(Some(workspace)).ok()?;
+/// Plays the demo beside the server, and says how to go on after it.
+async fn show(stage: Stage, place: Place, folder: Folder, made: Option<Initialised>, stop: CancellationToken) {
+    let shown = tokio::select! {
+        () = stop.cancelled() => return,
+        shown = demo::play(stage, &place) => shown,
+    };
+    match shown {
+        Ok(()) => {}
+        Err(error) if error.is::<output::Closed>() => return,
+        Err(error) => tracing::error!("the demo ends early: {error:#}"),
+    }
+    let url = &place.url;
+    let mut text = format!("\nThe inbox stays open at {url}; Ctrl-C ends the server.\n");
+    if output::is_terminal() {
+        let next = match &made {
+            Some(made) => present::ask_lines(url, &made.harness.token),
+            None => format!("{}\n", folder.command("harness add NAME")),
+        };
+        text.push_str(&format!("\n{}\n\n{next}\n", output::bold("Ask something yourself, in another terminal")));
+    }
+    let _ = output::text(text);
+}
+
+/// The oldest workspace and who owns it; where no owner is left, its oldest person.
+pub fn owner(admin: &mut Admin) -> anyhow::Result<Option<(WorkspaceId, PersonId)>> {
+    let Some(workspace) = admin.workspaces()?.first().map(|workspace| workspace.workspace_id) else { return Ok(None) };
+    let mut persons = admin.persons(Some(workspace))?;
     persons.retain(|person| !person.disabled);
-    let at = persons.iter().position(|person| person.note.contains("owner")).unwrap_or(0);
-    persons.into_iter().nth(at).map(|person| person.id)
+    let person = persons.iter().find(|person| person.note.contains("owner")).or(persons.first());
+    Ok(person.and_then(|person| person.id.parse().ok()).map(|person| (workspace, person)))
 }
 
 /// The address by which others in the network know this machine; loopback where it is in none.

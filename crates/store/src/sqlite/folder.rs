@@ -41,6 +41,32 @@ pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
     options.open(path).map_err(|error| OpenError::Io { path: path.to_owned(), reason: error.to_string() })
 }
 
+/// The process that serves the folder now, if one does.
+pub(crate) fn holder(dir: &Path) -> Result<Option<String>, OpenError> {
+    let path = dir.join("lock");
+    let told = |error: io::Error| OpenError::Io { path: path.clone(), reason: error.to_string() };
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(told(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => noted_pid(&mut file).map(Some).map_err(told),
+        Err(TryLockError::Error(error)) => Err(told(error)),
+    }
+}
+
+/// The number of the process that has the lock, as it noted it.
+fn noted_pid(lock: &mut File) -> io::Result<String> {
+    let mut pid = String::new();
+    lock.read_to_string(&mut pid)?;
+    Ok(match pid.trim() {
+        "" => "(just starting)".to_owned(),
+        pid => pid.to_owned(),
+    })
+}
+
 /// Held while a process serves the folder. The system gives it back when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -56,12 +82,7 @@ impl Hold {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                file.read_to_string(&mut pid).map_err(told)?;
-                let pid = match pid.trim() {
-                    "" => "(just starting)".to_owned(),
-                    pid => pid.to_owned(),
-                };
+                let pid = noted_pid(&mut file).map_err(told)?;
                 return Err(OpenError::Held { dir: dir.to_owned(), pid });
             }
             Err(TryLockError::Error(error)) => return Err(told(error)),

@@ -1,0 +1,93 @@
+//! `chips doctor`: finds what is wrong, says how to mend it, and is quiet where all is well.
+#![allow(clippy::unwrap_used)]
+
+mod serving;
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use serving::Machine;
+
+/// What the doctor says with `--json`, and its exit code.
+fn examined(machine: &Machine, args: &[&str]) -> (i32, Value) {
+    let output = machine.run(&[&["doctor", "--json"], args].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let code = output.status.code().unwrap();
+    assert_eq!(report["ok"].as_bool().unwrap(), code == 0, "{report}");
+    (code, report)
+}
+
+/// What is wrong.
+fn wrong(report: &Value) -> Vec<&Value> {
+    report["checks"].as_array().unwrap().iter().filter(|check| check["state"] == "wrong").collect()
+}
+
+/// What the checks of the data folder say, on one line.
+fn says(report: &Value) -> String {
+    let checks = report["checks"].as_array().unwrap();
+    checks.iter().map(|check| check["says"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn a_folder_that_is_well_gets_0() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 0, "{report}");
+    assert!(says(&report).contains("holds 1 workspace"), "{report}");
+    assert!(says(&report).contains("no server runs"), "{report}");
+}
+
+#[test]
+fn a_server_that_runs_is_named_and_asked() {
+    let machine = Machine::new();
+    let server = machine.serve(&[]);
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 0, "{report}");
+    assert!(says(&report).contains(&format!("process {} serves it on {}", server.pid(), server.url())), "{report}");
+    assert_eq!(server.terminate().code(), Some(0));
+    assert!(says(&examined(&machine, &[]).1).contains("no server runs"));
+}
+
+#[test]
+fn a_folder_that_others_get_into_is_wrong() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    std::fs::set_permissions(machine.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1);
+    let wrong = wrong(&report);
+    assert_eq!(wrong.len(), 1, "{report}");
+    assert!(wrong[0]["mend"].as_str().unwrap().contains("chmod 700"), "{report}");
+    let text = machine.run(&["doctor"]);
+    assert!(String::from_utf8(text.stdout).unwrap().contains("wrong"));
+}
+
+#[test]
+fn a_named_folder_that_is_not_there_is_wrong_and_the_default_one_is_not_needed() {
+    let machine = Machine::new();
+    let (code, report) = examined(&machine, &["--data", machine.home().join("nowhere").to_str().unwrap()]);
+    assert_eq!(code, 1, "{report}");
+    let output = machine.command(&["doctor", "--json"]).env_remove("CHIPS_DATA").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_folder_of_something_else_is_wrong_and_stays_as_it_is() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    let database = std::fs::read_dir(machine.data())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|end| end == "db"))
+        .unwrap();
+    std::fs::write(&database, "these are my recipes, not a database of Chips".repeat(100)).unwrap();
+    for name in ["chips.db-wal", "chips.db-shm"] {
+        let _ = std::fs::remove_file(machine.data().join(name));
+    }
+    let before = std::fs::read(&database).unwrap();
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    assert!(says(&report).contains("no database of Chips"), "{report}");
+    assert!(std::fs::read(&database).unwrap() == before);
+}
