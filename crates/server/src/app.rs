@@ -62,7 +62,7 @@ impl AppState {
 pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(api::router())
-        .merge(inbox::router())
+        .merge(inbox::router(state.clone()))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
         .layer(axum::middleware::from_fn_with_state(state.clone(), layers::outer))

@@ -1,10 +1,57 @@
 //! The inbox: pages for people, server-rendered, which work without JavaScript.
+//!
+//! A page is a template and a handler. The script (`assets/chips.js`) makes the same pages live: it sends the same forms and
+//! puts the same cards in place that the pages are made of, so there is one way to show a question. All words stand in
+//! one table, `words.rs`.
+
+mod answer;
+mod ask;
+mod assets;
+mod card;
+mod form;
+mod guard;
+mod history;
+mod html;
+mod list;
+mod live;
+mod page;
+mod rows;
+mod runs;
+mod settings;
+mod sign_in;
+mod words;
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::{get, post};
 
 use crate::app::AppState;
 
-/// Every page, form and asset of the inbox.
-pub fn router() -> Router<AppState> {
+/// Every page, form and asset of the inbox, behind what guards them. `state` is the one that the router is served with.
+pub fn router(state: AppState) -> Router<AppState> {
     Router::new()
+        .route("/", get(list::show))
+        .route("/asks/{ask_id}", get(ask::show).post(answer::submit))
+        .route("/history", get(history::show))
+        .route("/runs/{run_id}", get(runs::show))
+        .route("/settings", get(settings::show))
+        .route("/settings/sessions/end", post(settings::end_one))
+        .route("/settings/sessions/end-others", post(settings::end_others))
+        .route("/sign-in", get(sign_in::show).post(sign_in::with_code))
+        .route("/sign-in/{secret}", get(sign_in::show_link).post(sign_in::with_link))
+        .route("/sign-out", post(settings::sign_out))
+        .route("/fragments/list", get(list::fragment))
+        .route("/fragments/asks/{ask_id}", get(ask::piece))
+        .route("/live", get(live::stream))
+        .route("/assets/{name}", get(assets::serve))
+        .route("/manifest.webmanifest", get(assets::manifest))
+        .layer(from_fn_with_state(state, guard::guard))
+}
+
+/// The page for a path that does not exist.
+pub async fn not_found(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    guard::secured(page::Visit::of(&state, &headers).not_found())
 }

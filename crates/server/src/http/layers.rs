@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::problem::PROBLEM_JSON;
 use super::{ApiError, Peer, query};
 use crate::app::AppState;
+use crate::inbox;
 
 /// Names of parameters that people put tokens in.
 const TOKEN_NAMES: [&str; 9] =
@@ -159,7 +160,7 @@ fn internal_error() -> Response {
 }
 
 /// The answer to a path that does not exist.
-pub async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
+pub async fn not_found(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
     let wants_page = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -171,10 +172,7 @@ pub async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
         )
         .into_response();
     }
-    let page = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-        <meta name=\"viewport\" content=\"width=device-width\"><title>Not found · Chips</title>\
-        <h1>Not found</h1><p>There is nothing here. <a href=\"/\">To the open questions</a></p></html>";
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+    inbox::not_found(State(state), headers).await
 }
 
 /// The answer to a method that a path does not have; the router adds `Allow`.

@@ -1,14 +1,18 @@
 //! Faults that can't be had at will: a test makes the writer meet them.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::ffi;
+
+use super::shared::lock;
 
 /// Which faults the writer is to meet. Nothing of it is set outside tests.
 #[derive(Debug, Default)]
 pub struct Rehearsal {
     full: AtomicBool,
-    commit: AtomicI32,
+    /// An error of SQLite, for the next commit of at least this many jobs.
+    commit: Mutex<Option<(i32, usize)>>,
 }
 
 impl Rehearsal {
@@ -17,28 +21,25 @@ impl Rehearsal {
         self.full.store(full, Ordering::SeqCst);
     }
 
-    /// The next commit finds the disk full.
-    pub fn full_at_commit(&self) {
-        self.commit.store(ffi::SQLITE_FULL, Ordering::SeqCst);
+    /// The next commit of at least this many jobs finds the disk full.
+    pub fn full_at_commit(&self, jobs: usize) {
+        *lock(&self.commit) = Some((ffi::SQLITE_FULL, jobs));
     }
 
     /// The fsync of the next commit fails.
     pub fn fsync_fails(&self) {
-        self.commit.store(ffi::SQLITE_IOERR_FSYNC, Ordering::SeqCst);
+        *lock(&self.commit) = Some((ffi::SQLITE_IOERR_FSYNC, 1));
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// What this commit is to meet instead of happening.
-    pub(crate) fn commit(&self) -> rusqlite::Result<()> {
-        match self.commit.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            code => {
-                self.commit.store(0, Ordering::SeqCst);
-                Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("rehearsed".to_owned())))
-            }
+    /// What a commit of this many jobs is to meet instead of happening.
+    pub(crate) fn commit(&self, jobs: usize) -> rusqlite::Result<()> {
+        match lock(&self.commit).take_if(|(_, least)| *least <= jobs) {
+            None => Ok(()),
+            Some((code, _)) => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("rehearsed".to_owned()))),
         }
     }
 }

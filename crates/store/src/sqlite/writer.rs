@@ -346,8 +346,11 @@ impl Writer {
             work.take_back(effects, undo);
             errors.push(Some(error));
         }
-        let committed =
-            shared.rehearsal.commit().and_then(|()| connection.prepare_cached("COMMIT")?.execute([])).map(|_| ());
+        let committed = shared
+            .rehearsal
+            .commit(tasks.len())
+            .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]))
+            .map(|_| ());
         if let Err(error) = committed {
             work.take_back(0, 0);
             if !rolls_back(&error) {

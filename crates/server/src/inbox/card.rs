@@ -1,0 +1,246 @@
+//! One question as a card: what of an ask is shown, to whom, and how.
+
+mod form;
+mod outcome;
+mod silence;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use chips_protocol::api::{Ask, AskState, Named, Run, Tier};
+use chips_protocol::text::shown;
+use chips_protocol::{OnNoAnswer, QuestionAsk, Timestamp};
+use chips_store::Identity;
+use sha2::{Digest, Sha256};
+
+use super::html::{self, Html, TimeAs};
+use super::words::Words;
+
+pub(crate) use form::{Notice, OpenForm, Typed, TypedQuestion};
+pub(crate) use outcome::{Closed, sentence};
+pub(crate) use silence::Silence;
+
+/// Characters of a prompt after which a card in a list shows it folded.
+const LONG_PROMPT: usize = 420;
+/// Characters of a description, or of all labels together, after which a card in a list folds.
+const LONG_DETAIL: usize = 240;
+
+/// Who looks at a card, when, and with which form token.
+pub(crate) struct Viewer<'a> {
+    /// The language.
+    pub w: &'static Words,
+    /// The person.
+    pub identity: &'a Identity,
+    /// Chips' clock.
+    pub now: Timestamp,
+    /// The session's form token.
+    pub token: &'a str,
+}
+
+/// How much of a card is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// In a list: long texts are folded.
+    List,
+    /// In a list, further down: only what is asked, until it comes into view.
+    Stub,
+    /// On a page of its own: everything, and the question's story.
+    Page,
+}
+
+impl Detail {
+    /// What the script calls `page` and `list`.
+    pub fn of(view: &[u8]) -> Self {
+        if view == b"page" { Self::Page } else { Self::List }
+    }
+}
+
+/// Where in the inbox a card stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shelf {
+    /// A harness does not go on before somebody answers, or gives up.
+    Waiting,
+    /// The harness takes its default at the deadline.
+    Going,
+    /// Whoever asked has not been heard of.
+    Gone,
+    /// Closed.
+    Closed,
+}
+
+impl Shelf {
+    /// Where an ask stands. A default without a deadline is never taken, so such an ask waits like any other.
+    pub fn of(ask: &Ask) -> Self {
+        let on_no_answer = ask.ask.as_ask().map(QuestionAsk::on_no_answer);
+        match ask.state {
+            AskState::Open if ask.asker_gone => Self::Gone,
+            AskState::Open
+                if ask.tier != Tier::TimeSensitive
+                    && ask.deadline.is_some()
+                    && on_no_answer != Some(OnNoAnswer::Cancel) =>
+            {
+                Self::Going
+            }
+            AskState::Open => Self::Waiting,
+            _ => Self::Closed,
+        }
+    }
+
+    /// The name that scripts and styles know it by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Going => "going",
+            Self::Gone => "gone",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A participant with the tile that stands for its picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// The name as it may be shown.
+    pub name: String,
+    /// A letter for the tile.
+    pub initial: String,
+    /// One of six colours, the same for the same participant always.
+    pub hue: u8,
+}
+
+impl Who {
+    /// The tile and name of a participant.
+    pub fn of(named: &Named) -> Self {
+        Self::called(&named.name, &named.id.to_string())
+    }
+
+    /// The tile and name of whoever has this id.
+    pub fn called(name: &str, id: &str) -> Self {
+        let initial = name.chars().find(|c| c.is_alphanumeric()).map(|c| c.to_uppercase().collect());
+        Self { name: shown(name), initial: initial.unwrap_or_else(|| "?".to_owned()), hue: Sha256::digest(id)[0] % 6 }
+    }
+}
+
+/// One question as it is shown.
+#[derive(Template)]
+#[template(path = "card.html")]
+pub(crate) struct Card {
+    w: &'static Words,
+    ask_id: String,
+    state: &'static str,
+    /// The `seq` of the newest event that this card knows of.
+    seq: u64,
+    pub shelf: Shelf,
+    /// Sorts like the inbox.
+    order: String,
+    pub run_id: String,
+    deadline_ms: Option<i64>,
+    who: Who,
+    run_title: Option<String>,
+    asked: Html,
+    detail: Detail,
+    /// It follows a card of the same run.
+    pub again: bool,
+    body: Body,
+    story: Vec<Step>,
+}
+
+impl HtmlSafe for Card {}
+
+/// What a card shows below the line that says who asks.
+enum Body {
+    Open(Box<OpenForm>),
+    Stub(Vec<String>),
+    Closed(Box<Closed>),
+}
+
+/// A step of a question's story.
+struct Step {
+    what: Html,
+    when: Option<Html>,
+    /// It has happened.
+    done: bool,
+}
+
+impl Card {
+    /// The card of an ask. `typed` is what the person had typed or chosen, to be shown again; `notice` says why it was not sent.
+    pub fn new(
+        ask: &Ask,
+        run: Option<&Run>,
+        viewer: &Viewer<'_>,
+        detail: Detail,
+        typed: &Typed,
+        notice: Option<Notice>,
+    ) -> Self {
+        let envelope = &ask.ask.envelope;
+        let asked_seq = envelope.seq.unwrap_or_default();
+        let seq = ask.answer.as_ref().and_then(|event| event.envelope.seq).unwrap_or(asked_seq);
+        let rank = match ask.tier {
+            Tier::TimeSensitive => 1,
+            Tier::Active => 2,
+            Tier::Passive => 3,
+        };
+        let deadline = ask.deadline.map_or(i64::MAX, Timestamp::ms);
+        let content = ask.ask.as_ask();
+        let body = match (ask.state, detail, content) {
+            (AskState::Open, Detail::Stub, Some(content)) => Body::Stub(
+                content.questions.iter().map(|question| shown(&html::short(&question.prompt, 160))).collect(),
+            ),
+            (AskState::Open, _, Some(content)) => {
+                Body::Open(Box::new(OpenForm::new(ask, content, viewer, detail, typed, notice)))
+            }
+            _ => Body::Closed(Box::new(Closed::new(ask, viewer, detail, typed, notice))),
+        };
+        Self {
+            w: viewer.w,
+            ask_id: ask.ask_id.to_string(),
+            state: ask.state.as_str(),
+            seq,
+            shelf: Shelf::of(ask),
+            order: format!("{rank}{deadline:016x}{asked_seq:016x}"),
+            run_id: envelope.run_id.to_string(),
+            deadline_ms: ask.deadline.filter(|_| ask.state == AskState::Open).map(Timestamp::ms),
+            who: Who::of(&ask.asker),
+            run_title: run.and_then(|run| run.title.as_deref()).map(shown),
+            asked: html::time(envelope.ts, viewer.now, TimeAs::Ago, "{t}"),
+            detail,
+            again: false,
+            body,
+            story: if detail == Detail::Page { story(ask, viewer) } else { Vec::new() },
+        }
+    }
+
+    fn is_page(&self) -> bool {
+        self.detail == Detail::Page
+    }
+
+    fn is_stub(&self) -> bool {
+        matches!(self.body, Body::Stub(_))
+    }
+}
+
+/// What has happened to an ask and what is still to come, in this order.
+fn story(ask: &Ask, viewer: &Viewer<'_>) -> Vec<Step> {
+    let w = viewer.w;
+    let asker = || Html::isolated(&ask.asker.name);
+    let at = |moment| Some(html::time(moment, viewer.now, TimeAs::At, "{t}"));
+    let who = |pattern| Html::phrase(pattern, &[("who", asker())]);
+    let mut steps = vec![Step { what: who(w.story_asked), when: at(ask.ask.envelope.ts), done: true }];
+    let Some(answered) = ask.answer.as_ref().and_then(|event| event.as_answered()) else {
+        if let Some(deadline) = ask.deadline {
+            steps.push(Step { what: Html::text(w.story_deadline), when: at(deadline), done: false });
+        }
+        return steps;
+    };
+    steps.push(Step { what: sentence(ask, viewer, usize::MAX), when: at(answered.answered_at), done: true });
+    // Who settles or withdraws its own question needs no word of it.
+    if matches!(ask.state, AskState::Answered | AskState::TimedOut) {
+        steps.push(match ask.delivered_at {
+            Some(moment) => Step { what: who(w.story_delivered), when: at(moment), done: true },
+            None => Step { what: who(w.story_not_delivered), when: None, done: false },
+        });
+    }
+    if let Some(moment) = ask.acknowledged_at {
+        steps.push(Step { what: who(w.story_acted), when: at(moment), done: true });
+    }
+    steps
+}

@@ -1,0 +1,210 @@
+//! `/`: the open questions on their shelves, the most urgent first, and what was closed just now.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use chips_protocol::api::{Ask, AsksPage, Run};
+use chips_protocol::{EventType, RunId, Timestamp};
+use chips_store::query::Cursor;
+use chips_store::{AskFilter, AsksQuery, EventsQuery, Identity, Store, StoreError};
+use futures::future::try_join_all;
+use serde::Deserialize;
+
+use super::card::{Card, Detail, Shelf, Typed, Viewer};
+use super::html::Html;
+use super::page::{PageName, Person, Shell, page};
+use super::words::Words;
+use crate::app::AppState;
+
+/// Open questions on one page.
+const PAGE: usize = 200;
+/// Whole cards on the first shelf; further down a card fills itself when it comes into view.
+const WHOLE_FIRST: usize = 12;
+/// Whole cards on each other shelf.
+const WHOLE_OTHER: usize = 6;
+/// How long a closed question stays under "Closed just now", in milliseconds.
+const JUST_NOW_MS: i64 = 60 * 60 * 1000;
+/// How many closed questions stand there at most.
+const JUST_NOW: usize = 5;
+/// Events that are looked through for them.
+const LOOK_BACK: u64 = 400;
+
+/// The list, as it stands in the page and as the script fetches it.
+#[derive(Template)]
+#[template(path = "list.html")]
+struct List {
+    w: &'static Words,
+    head: u64,
+    now_ms: i64,
+    total: usize,
+    hero: Html,
+    waiting: Vec<Card>,
+    going: Vec<Card>,
+    gone: Vec<Card>,
+    closed: Vec<Card>,
+    more: Option<String>,
+    paged: bool,
+}
+
+#[derive(Template)]
+#[template(path = "inbox.html")]
+struct InboxPage {
+    shell: Shell,
+    list: Html,
+}
+
+/// What may stand behind `/`. Anything else is ignored: people follow links that others decorated.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ListQuery {
+    #[serde(default)]
+    before: Option<String>,
+    /// The newest `seq` that the script has; nothing is sent where nothing is newer.
+    #[serde(default)]
+    head: Option<String>,
+}
+
+/// `GET /`
+pub(crate) async fn show(
+    State(state): State<AppState>,
+    person: Person,
+    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    let query = query.map(|query| query.0).unwrap_or_default();
+    match read(&state.store, &person, query.before.as_deref()).await {
+        Ok(list) => {
+            let title =
+                if list.total == 0 { String::new() } else { format!("({}) {}", list.total, person.visit.w.open) };
+            let shell = person.shell(&title, PageName::List);
+            page(StatusCode::OK, &InboxPage { shell, list: Html::rendered(&list) })
+        }
+        Err(fault) => person.visit.unreadable(&fault),
+    }
+}
+
+/// `GET /fragments/list`: the list alone, or 204 where the script has everything already.
+pub(crate) async fn fragment(
+    State(state): State<AppState>,
+    person: Person,
+    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+) -> Response {
+    let query = query.map(|query| query.0).unwrap_or_default();
+    let head = *state.store.head(person.identity().sender.workspace_id).borrow();
+    if query.head.as_deref() == Some(head.to_string().as_str()) {
+        return (StatusCode::NO_CONTENT, [("x-chips-now", person.visit.now.ms().to_string())]).into_response();
+    }
+    match read(&state.store, &person, query.before.as_deref()).await {
+        Ok(list) => page(StatusCode::OK, &list),
+        Err(fault) => person.visit.unreadable(&fault),
+    }
+}
+
+async fn read(store: &Store, person: &Person, before: Option<&str>) -> Result<List, StoreError> {
+    let before: Option<Cursor> = before.and_then(|cursor| cursor.parse().ok());
+    let paged = before.is_some();
+    let viewer = person.viewer();
+    let query = AsksQuery { filter: AskFilter::Open, limit: PAGE, before, ..AsksQuery::default() };
+    // The list is as old as its head says: what was closed after it is left to the stream.
+    let open = store.asks(viewer.identity, &query).await?;
+    let closed = if paged { Vec::new() } else { just_closed(store, viewer.identity, viewer.now, open.head).await? };
+    let runs = runs_of(store, viewer.identity, open.asks.iter().chain(&closed)).await?;
+
+    Ok(List::new(&viewer, open, &closed, &runs, paged))
+}
+
+impl List {
+    /// The list of these open asks, in the order of the store, and of those that were closed just now.
+    fn new(viewer: &Viewer<'_>, open: AsksPage, closed: &[Ask], runs: &HashMap<RunId, Run>, paged: bool) -> Self {
+        let mut shelves: HashMap<Shelf, Vec<&Ask>> = HashMap::new();
+        for ask in &open.asks {
+            shelves.entry(Shelf::of(ask)).or_default().push(ask);
+        }
+        let mut shelf = |shelf: Shelf, whole: usize| {
+            let asks = shelves.remove(&shelf).unwrap_or_default();
+            cards(&by_run(asks), runs, viewer, whole)
+        };
+        let waiting = shelf(Shelf::Waiting, WHOLE_FIRST);
+        Self {
+            w: viewer.w,
+            head: open.head,
+            now_ms: viewer.now.ms(),
+            total: open.asks.len(),
+            hero: hero(viewer.w, waiting.len()),
+            waiting,
+            going: shelf(Shelf::Going, WHOLE_OTHER),
+            gone: shelf(Shelf::Gone, WHOLE_OTHER),
+            closed: cards(&closed.iter().collect::<Vec<_>>(), runs, viewer, JUST_NOW),
+            more: open.next,
+            paged,
+        }
+    }
+}
+
+/// The headline: how many questions wait.
+fn hero(w: &Words, waiting: usize) -> Html {
+    match waiting {
+        0 => Html::text(w.nothing_waits),
+        n => Html::phrase(w.waits.of(n), &[("n", Html::text(&n.to_string()))]),
+    }
+}
+
+/// The same asks with those of one run beside each other, where the most urgent of them stands.
+fn by_run(asks: Vec<&Ask>) -> Vec<&Ask> {
+    let mut groups: Vec<(RunId, Vec<&Ask>)> = Vec::new();
+    let mut places: HashMap<RunId, usize> = HashMap::new();
+    for ask in asks {
+        let run_id = ask.ask.envelope.run_id;
+        let place = *places.entry(run_id).or_insert_with(|| {
+            groups.push((run_id, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(ask);
+    }
+    groups.into_iter().flat_map(|(_, asks)| asks).collect()
+}
+
+fn cards(asks: &[&Ask], runs: &HashMap<RunId, Run>, viewer: &Viewer<'_>, whole: usize) -> Vec<Card> {
+    let mut cards: Vec<Card> = Vec::with_capacity(asks.len());
+    for (at, ask) in asks.iter().enumerate() {
+        let detail = if at < whole { Detail::List } else { Detail::Stub };
+        let run = runs.get(&ask.ask.envelope.run_id);
+        let mut card = Card::new(ask, run, viewer, detail, &Typed::default(), None);
+        card.again = card.shelf != Shelf::Closed && cards.last().is_some_and(|last| last.run_id == card.run_id);
+        cards.push(card);
+    }
+    cards
+}
+
+/// The asks that were closed last, the newest first.
+async fn just_closed(store: &Store, viewer: &Identity, now: Timestamp, head: u64) -> Result<Vec<Ask>, StoreError> {
+    let query = EventsQuery {
+        after: head.saturating_sub(LOOK_BACK),
+        limit: 1000,
+        event_type: Some(EventType::QuestionAnswered),
+        ..EventsQuery::default()
+    };
+    let batch = store.events(viewer, &query).await?;
+    let recent = batch
+        .records
+        .iter()
+        .rev()
+        .filter(|record| record.seq <= head && record.event.envelope.ts.plus_ms(JUST_NOW_MS) >= now)
+        .take(JUST_NOW);
+    let asks = try_join_all(recent.map(|record| store.ask(viewer, record.event.content.ask_id()))).await?;
+    Ok(asks.into_iter().flatten().collect())
+}
+
+/// The runs of these asks.
+pub(crate) async fn runs_of<'a>(
+    store: &Store,
+    viewer: &Identity,
+    asks: impl Iterator<Item = &'a Ask>,
+) -> Result<HashMap<RunId, Run>, StoreError> {
+    let mut ids: Vec<RunId> = asks.map(|ask| ask.ask.envelope.run_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let runs = try_join_all(ids.into_iter().map(|run_id| store.run(viewer, run_id))).await?;
+    Ok(runs.into_iter().flatten().map(|run| (run.run_id, run)).collect())
+}

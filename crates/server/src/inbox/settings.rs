@@ -1,0 +1,155 @@
+//! `/settings`: who is signed in, and where; and signing out.
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use chips_protocol::text::shown;
+use chips_store::{Session, WriteError};
+
+use super::card::Who;
+use super::form::Fields;
+use super::html::{self, Html, TimeAs};
+use super::page::{PageName, Person, Shell, Visit, page};
+use crate::app::AppState;
+
+#[derive(Template)]
+#[template(path = "settings.html")]
+struct SettingsPage {
+    shell: Shell,
+    token: String,
+    who: Who,
+    id: String,
+    owner: bool,
+    spaces: Vec<String>,
+    devices: Vec<DeviceRow>,
+}
+
+struct DeviceRow {
+    session_id: i64,
+    name: String,
+    current: bool,
+    began: Html,
+    last_used: Html,
+}
+
+/// `GET /settings`
+pub(crate) async fn show(State(state): State<AppState>, person: Person) -> Response {
+    let read = async {
+        let me = state.store.me(person.identity()).await?;
+        Ok((me, state.store.sessions(person.identity()).await?))
+    };
+    let (me, sessions) = match read.await {
+        Ok(read) => read,
+        Err(fault) => return person.visit.unreadable(&fault),
+    };
+    let id = me.participant.id.to_string();
+    page(
+        StatusCode::OK,
+        &SettingsPage {
+            shell: person.shell(person.visit.w.settings, PageName::Settings),
+            token: person.token.clone(),
+            who: Who::called(&me.participant.name, &id),
+            id,
+            owner: person.identity().owner,
+            spaces: me.spaces.iter().map(|space| shown(&space.name)).collect(),
+            devices: sessions.iter().map(|session| device(session, &person)).collect(),
+        },
+    )
+}
+
+fn device(session: &Session, person: &Person) -> DeviceRow {
+    let w = person.visit.w;
+    let when =
+        |pattern, moment, say| Html::phrase(pattern, &[("when", html::time(moment, person.visit.now, say, "{t}"))]);
+    let name = session.device.name.as_str();
+    DeviceRow {
+        session_id: session.session_id,
+        name: if name.is_empty() { w.unknown_device.to_owned() } else { shown(name) },
+        current: session.session_id == person.signed.session.session_id,
+        began: when(w.signed_in_at, session.began, TimeAs::At),
+        last_used: when(w.last_used, session.last_used, TimeAs::Ago),
+    }
+}
+
+/// `POST /settings/sessions/end`: ends one of the person's sessions.
+pub(crate) async fn end_one(State(state): State<AppState>, request: Request) -> Response {
+    let (person, mut fields) = match open(&state, request).await {
+        Ok(open) => open,
+        Err(response) => return response,
+    };
+    let session_id = fields.take("session").ok().and_then(|id| id.parse::<i64>().ok());
+    let (Some(session_id), Ok(())) = (session_id, fields.end()) else {
+        return person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY);
+    };
+    match state.store.end_session(person.identity(), session_id).await {
+        Ok(()) if session_id == person.signed.session.session_id => left(&person.visit),
+        Ok(()) => Redirect::to("/settings").into_response(),
+        Err(fault) => unwritten(&person.visit, &fault),
+    }
+}
+
+/// `POST /settings/sessions/end-others`: ends all but this one.
+pub(crate) async fn end_others(State(state): State<AppState>, request: Request) -> Response {
+    let (person, fields) = match open(&state, request).await {
+        Ok(open) => open,
+        Err(response) => return response,
+    };
+    if fields.end().is_err() {
+        return person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let sessions = match state.store.sessions(person.identity()).await {
+        Ok(sessions) => sessions,
+        Err(fault) => return person.visit.unreadable(&fault),
+    };
+    let own = person.signed.session.session_id;
+    for session in sessions.iter().filter(|session| session.session_id != own) {
+        if let Err(fault) = state.store.end_session(person.identity(), session.session_id).await {
+            return unwritten(&person.visit, &fault);
+        }
+    }
+    Redirect::to("/settings").into_response()
+}
+
+/// `POST /sign-out`: ends this session.
+pub(crate) async fn sign_out(State(state): State<AppState>, request: Request) -> Response {
+    let (person, fields) = match open(&state, request).await {
+        Ok(open) => open,
+        Err(response) => return response,
+    };
+    if fields.end().is_err() {
+        return person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    match state.store.end_session(person.identity(), person.signed.session.session_id).await {
+        Ok(()) => left(&person.visit),
+        Err(fault) => unwritten(&person.visit, &fault),
+    }
+}
+
+/// Who sent the form, and its fields without the token, which was good.
+async fn open(state: &AppState, request: Request) -> Result<(Person, Fields), Response> {
+    let headers = request.headers().clone();
+    let visit = Visit::of(state, &headers);
+    let mut fields = Fields::read(request, &visit).await?;
+    let person = match Person::of(state, &headers).await {
+        Ok(Some(person)) => person,
+        Ok(None) => return Err(Redirect::to("/sign-in").into_response()),
+        Err(fault) => return Err(visit.unreadable(&fault)),
+    };
+    match fields.take("token") {
+        Ok(token) if person.signed.holds(&token) => Ok((person, fields)),
+        _ => Err(visit.bad_form(StatusCode::FORBIDDEN)),
+    }
+}
+
+/// To the sign-in, without the cookie.
+fn left(visit: &Visit) -> Response {
+    let mut response = Redirect::to("/sign-in").into_response();
+    response.headers_mut().append(header::SET_COOKIE, visit.cookies.end());
+    response
+}
+
+fn unwritten(visit: &Visit, fault: &WriteError) -> Response {
+    tracing::warn!(%fault, "a session could not be ended");
+    visit.unavailable(5)
+}

@@ -1,0 +1,13 @@
+//! What the store promises, held against real files.
+
+#![allow(clippy::unwrap_used)]
+
+mod access;
+mod admin;
+mod conformance;
+mod crash;
+mod durable;
+mod faults;
+mod folder;
+mod support;
+mod time;
