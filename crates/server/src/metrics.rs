@@ -1,13 +1,11 @@
 //! Figures for the operator, in the text format of OpenMetrics.
 
-use std::sync::atomic::AtomicU64;
-
 use chips_store::Stats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
@@ -24,49 +22,28 @@ struct RequestLabels {
     status: u16,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
 /// What is counted and measured while the server runs.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
     requests: Family<RequestLabels, Counter>,
     lateness: Histogram,
     streams: Gauge,
     waiters: Gauge,
-    store: StoreGauges,
-}
-
-/// What the store counts itself, copied when somebody looks.
-#[derive(Debug, Default)]
-struct StoreGauges {
-    open_asks: Gauge,
-    commits: Gauge,
-    jobs: Gauge,
-    commit_seconds: Gauge<f64, AtomicU64>,
-    database_bytes: Gauge,
-    wal_bytes: Gauge,
-    writable: Gauge,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("chips");
-        let requests = Family::default();
-        registry.register("http_requests", "Requests, by method, route and status", requests.clone());
-        let lateness = Histogram::new(LATENESS_S);
-        registry.register("deadline_lateness_seconds", "From a deadline to the close it led to", lateness.clone());
-        let streams = Gauge::default();
-        registry.register("streams", "Open streams of events", streams.clone());
-        let waiters = Gauge::default();
-        registry.register("waiters", "Requests that wait for an ask to close", waiters.clone());
-        let store = StoreGauges::default();
-        registry.register("asks_open", "Open asks", store.open_asks.clone());
-        registry.register("store_commits", "Commits since the start", store.commits.clone());
-        registry.register("store_jobs", "Jobs in those commits", store.jobs.clone());
-        registry.register("store_commit_seconds", "Time spent in those commits", store.commit_seconds.clone());
-        registry.register("store_database_bytes", "Size of the database file", store.database_bytes.clone());
-        registry.register("store_wal_bytes", "Size of the write-ahead log", store.wal_bytes.clone());
-        registry.register("store_writable", "1 where the last write could be taken", store.writable.clone());
-        Self { registry, requests, lateness, streams, waiters, store }
+        Self {
+            requests: Family::default(),
+            lateness: Histogram::new(LATENESS_S),
+            streams: Gauge::default(),
+            waiters: Gauge::default(),
+        }
     }
 }
 
@@ -110,17 +87,32 @@ impl Metrics {
 
     /// All figures as text, with the store's as they are now.
     pub fn text(&self, stats: &Stats) -> String {
-        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        self.store.open_asks.set(whole(stats.open_asks));
-        self.store.commits.set(whole(stats.commits));
-        self.store.jobs.set(whole(stats.jobs));
-        self.store.commit_seconds.set(stats.commit_seconds);
-        self.store.database_bytes.set(whole(stats.database_bytes));
-        self.store.wal_bytes.set(whole(stats.wal_bytes));
-        self.store.writable.set(i64::from(stats.writable));
+        let mut registry = Registry::with_prefix("chips");
+        registry.register("http_requests", "Requests, by method, route and status", self.requests.clone());
+        registry.register("deadline_lateness_seconds", "From a deadline to the close it led to", self.lateness.clone());
+        registry.register("streams", "Open streams of events", self.streams.clone());
+        registry.register("waiters", "Requests that wait for an ask to close", self.waiters.clone());
+
+        let count = |count: u64| ConstCounter::new(count);
+        let gauge = |value: u64| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+        registry.register("asks_open", "Open asks", gauge(stats.open_asks));
+        registry.register("asks_opened", "Asks since the start", count(stats.opened));
+        let closed: Family<StateLabel, Counter> = Family::default();
+        for (state, number) in &stats.closed {
+            closed.get_or_create(&StateLabel { state: state.as_str() }).inc_by(*number);
+        }
+        registry.register("asks_closed", "Asks closed since the start, by the state they closed in", closed);
+        registry.register("store_commits", "Commits since the start", count(stats.commits));
+        registry.register("store_jobs", "Jobs in those commits", count(stats.jobs));
+        let seconds = ConstCounter::new(stats.commit_seconds);
+        registry.register("store_commit_seconds", "Time spent in those commits", seconds);
+        registry.register("store_database_bytes", "Size of the database file", gauge(stats.database_bytes));
+        registry.register("store_wal_bytes", "Size of the write-ahead log", gauge(stats.wal_bytes));
+        registry.register("store_writable", "1 where the last write could be taken", gauge(stats.writable.into()));
+
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode(&mut text, &registry);
         text
     }
 }

@@ -131,7 +131,12 @@ impl Follow {
             }
             match self.wake().await {
                 Wake::Stop => return None,
-                Wake::Head | Wake::Access => {}
+                Wake::Head => {}
+                Wake::Access => {
+                    if !self.look_up().await {
+                        return None;
+                    }
+                }
                 Wake::Comment => {
                     self.commented += 1;
                     if self.commented.is_multiple_of(COMMENTS_A_LOOK) && !self.look_up().await {

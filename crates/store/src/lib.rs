@@ -15,11 +15,12 @@ pub mod secret;
 pub mod session;
 mod sqlite;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use chips_core::{Access, Sender};
-use chips_protocol::api::{Ask, AsksPage, Me, NewRun, Run};
+use chips_protocol::api::{Ask, AskState, AsksPage, Me, NewRun, Run};
 use chips_protocol::{AskId, Draft, RunId, Timestamp, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -96,6 +97,10 @@ pub enum LeaseOf {
 pub struct Stats {
     /// Open asks over all workspaces.
     pub open_asks: u64,
+    /// Asks opened since the store was.
+    pub opened: u64,
+    /// Asks closed since the store was opened, by the state they are in now.
+    pub closed: BTreeMap<AskState, u64>,
     /// Commits so far.
     pub commits: u64,
     /// Jobs in those commits.

@@ -83,10 +83,12 @@ impl Sqlite {
 
     pub(crate) async fn failed(&self) -> Fatal {
         let mut failed = self.inner.shared.failed.subscribe();
-        match failed.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(fatal)) => fatal.clone(),
+        // Cloned at once: the guard that comes back must not be held over the other await.
+        let fatal = failed.wait_for(Option::is_some).await.ok().and_then(|fatal| fatal.clone());
+        match fatal {
+            Some(fatal) => fatal,
             // The sender lives as long as this store, so this is never reached; waiting on is right where nothing failed.
-            _ => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -281,6 +283,8 @@ impl Sqlite {
         let size = |path: PathBuf| std::fs::metadata(path).map(|found| found.len()).unwrap_or_default();
         Ok(Stats {
             open_asks,
+            opened: figures.opened.load(Ordering::Relaxed),
+            closed: figures.closed(),
             commits: figures.commits.load(Ordering::Relaxed),
             jobs: figures.jobs.load(Ordering::Relaxed),
             commit_seconds: figures.commit_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,

@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use chips_protocol::problem::ProblemCode;
+use chips_protocol::problem::{self, ProblemCode};
 use chips_protocol::{EventType, schema};
 
 use super::openapi;
@@ -30,7 +30,7 @@ pub async fn schema(path: Result<Path<String>, PathRejection>) -> Result<Respons
 pub async fn problem(path: Result<Path<String>, PathRejection>) -> Result<Response, ApiError> {
     let Path(name) = path.map_err(|_| nothing_there())?;
     let code = ProblemCode::ALL.iter().find(|code| code.as_str() == name).ok_or_else(nothing_there)?;
-    Ok(with_type("text/markdown; charset=utf-8", format!("# {}\n", code.title())))
+    Ok(with_type("text/markdown; charset=utf-8", problem::page(*code)))
 }
 
 /// `GET /openapi.json`

@@ -56,7 +56,7 @@ impl FromStr for AllowedHost {
 
 impl AllowedHost {
     /// Reads what `--allow-host` names: as a header would, or an IPv6 address without brackets.
-    pub fn configured(text: &str) -> Result<Self, ()> {
+    pub(crate) fn configured(text: &str) -> Result<Self, ()> {
         match text.parse() {
             Ok(IpAddr::V6(ip)) => Ok(Self { host: Name::Ip(IpAddr::V6(ip)), port: None }),
             _ => text.parse(),

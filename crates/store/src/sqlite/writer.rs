@@ -374,6 +374,7 @@ impl Writer {
         for effect in self.staged.effects.drain(..) {
             match effect {
                 Effect::Appended(log, record) => {
+                    shared.figures.appended(&record.event);
                     log.push(record);
                     if !logs.iter().any(|known| Arc::ptr_eq(known, &log)) {
                         logs.push(log);
