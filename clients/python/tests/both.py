@@ -44,6 +44,8 @@ class Blocking:
             self.loop.run_until_complete(stream.aclose())
 
     def close(self) -> None:
+        if self.loop.is_closed():
+            return
         self.loop.run_until_complete(self.client.close())
         self.loop.close()
 
