@@ -303,23 +303,23 @@ class Ask:
     state: AskState
     tier: Tier
     """How loudly people are told."""
-    deadline: datetime.datetime | None
+    deadline: datetime.datetime | None = None
     """When Chips closes it by itself, or nothing where it waits until it is answered."""
     asker: Participant
-    answerer: Participant | None
+    answerer: Participant | None = None
     """Who closed it, or nothing while it is open."""
     asker_gone: bool
     """The lease of its run has lapsed: still answerable, but perhaps nobody waits any more."""
     reachable: bool
     """False where nobody could be told."""
     ask: AskEvent
-    answer: AnsweredEvent | None
+    answer: AnsweredEvent | None = None
     option_labels: Mapping[str, Mapping[str, str]]
     """For each question, the label of each value."""
     late_answers: tuple[LateAnswer, ...]
-    delivered_at: datetime.datetime | None
+    delivered_at: datetime.datetime | None = None
     """When the answer first went out to the harness."""
-    acknowledged_at: datetime.datetime | None
+    acknowledged_at: datetime.datetime | None = None
     """When the harness said that it has acted on the answer."""
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -340,17 +340,17 @@ class Run:
 
     run_id: str
     harness_id: str
-    space_id: str | None
-    title: str | None
-    url: str | None
+    space_id: str | None = None
+    title: str | None = None
+    url: str | None = None
     labels: Mapping[str, str]
-    parent_run_id: str | None
+    parent_run_id: str | None = None
     state: RunState
     started_at: datetime.datetime
-    ended_at: datetime.datetime | None
-    lease_seconds: float | None
+    ended_at: datetime.datetime | None = None
+    lease_seconds: float | None = None
     """How long the harness may be silent before its open asks say `asker_gone`."""
-    lease_until: datetime.datetime | None
+    lease_until: datetime.datetime | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -379,7 +379,7 @@ class AsksPage:
 
     asks: tuple[Ask, ...]
     head: int
-    next: str | None
+    next: str | None = None
     """What to send as `before` for the next page, or nothing."""
 
 
@@ -391,16 +391,16 @@ class SpaceName:
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Budget:
     """How much of a harness's budget is used."""
 
     open: int
     """Open asks now."""
-    open_limit: int | None
+    open_limit: int | None = None
     hour: int
     """Asks in the last 3,600 seconds."""
-    hour_limit: int | None
+    hour_limit: int | None = None
 
 
 @dataclass(frozen=True)
