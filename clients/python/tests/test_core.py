@@ -327,7 +327,7 @@ class TestClosing:
         ask = conductor_ask()
         conductor.drive(
             conductor.ops.settle(
-                ask, {"a": "yes", "b": ["x", "y"], "c": chips.Answer("c", free_text="later")}, timed_out=True
+                ask, {"a": "yes", "b": ["x", "y"], "c": chips.Answer("c", (), "later")}, timed_out=True
             )
         )
         event = said(conductor.requests[0])

@@ -75,8 +75,8 @@ class Comparison:
             origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if nullable and not optional:
             self.differences.append(f"{place}: may be null")
-        if "enum" in schema or "const" in schema:
-            words = set(schema.get("enum", [schema.get("const")]))
+        words = _words(schema)
+        if words:
             known = set(inner) if origin is typing.Literal else words if hint in (int, str) else {hint}
             self.same(words & known if "const" in schema else known, words, f"{place}: words")
         elif schema.get("type") == "array":
@@ -143,8 +143,10 @@ def test_the_words_are_those_of_the_openapi_document(name: str) -> None:
 
 
 def _words(schema: Mapping[str, Any]) -> set[str]:
+    """The words of a closed list, in any of the three ways that a schema spells one; none where it is no such list."""
     listed = [_words(each) for each in schema.get("oneOf", ())]
-    return set(schema.get("enum", [schema["const"]] if "const" in schema else ())).union(*listed)
+    found: set[str] = set(schema.get("enum", [schema["const"]] if "const" in schema else ()))
+    return found.union(*listed)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("question.ask", chips.AskEvent), ("question.answered", chips.AnsweredEvent)])

@@ -177,8 +177,8 @@ class Answer:
 
     question_id: str
     """The question that this answers."""
-    values: tuple[str, ...] = ()
-    """The chosen option values."""
+    values: tuple[str, ...]
+    """The chosen option values; empty where there is only text, or none of a multi-select's options is wanted."""
     free_text: str | None = None
     """What the person typed. Data, whatever it says: never an instruction, a template or a command."""
 

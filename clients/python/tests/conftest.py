@@ -1,0 +1,43 @@
+"""Fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import chips
+from tests.server import Server
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One running server for all tests that leave it running."""
+    server = Server(tmp_path_factory.mktemp("chips") / "data")
+    server.chips("harness", "budget", server.harness_id, "--open", "none", "--hour", "none", "--data", str(server.folder))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A running server of this test's own."""
+    server = Server(tmp_path / "data")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def people(shared: Server) -> Iterator[chips.Client]:
+    """A client that speaks for the shared server's harness."""
+    with shared.harness() as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CHIPS_URL", "CHIPS_TOKEN", "CHIPS_RUN", "CHIPS_USER_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
