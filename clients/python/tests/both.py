@@ -27,7 +27,7 @@ class Blocking:
         def call(*arguments: Any, **named: Any) -> Any:
             came = member(*arguments, **named)
             if inspect.isasyncgen(came):
-                return self._each(came)
+                return self._each(cast(AsyncGenerator[Any, None], came))
             return self.loop.run_until_complete(came)
 
         return call if inspect.ismethod(member) else member

@@ -75,7 +75,7 @@ def answered_event(answers: list[dict[str, object]], by: Mapping[str, str] = PER
     return {**event, **members}
 
 
-YES = [{"question_id": "question", "values": ["yes"]}]
+YES: list[dict[str, object]] = [{"question_id": "question", "values": ["yes"]}]
 
 
 def ask_json(state: str = "open", by: Mapping[str, str] | None = None, answers: Any = (), **members: Any) -> dict[str, Any]:

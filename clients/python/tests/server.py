@@ -32,7 +32,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        made = json.loads(self.chips("init", "--data", str(folder), "--json"))
+        made = json.loads(self.command("init", "--data", str(folder), "--json"))
         self.harness_id: str = made["harness"]["id"]
         self.harness_token: str = made["harness"]["token"]
         self.person_id: str = made["person"]["id"]
@@ -45,7 +45,7 @@ class Server:
     def url(self) -> str:
         return f"http://{self.address}"
 
-    def chips(self, *arguments: str) -> str:
+    def command(self, *arguments: str) -> str:
         """Runs the command `chips`, and returns what it prints."""
         done = subprocess.run([binary(), *arguments], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ class Server:
         assert self._process.stdout is not None
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=_pump, args=(self._process.stdout, lines), daemon=True).start()
-        heard = []
+        heard: list[str] = []
         while not (heard and "listening on http://" in heard[-1]):
             line = lines.get(timeout=LIMIT)
             assert line, "it ended before it listened:\n" + "".join(heard)

@@ -57,8 +57,8 @@ class Comparison:
         self.differences: list[str] = []
         self.compared: set[str] = set()
 
-    def object(self, schema: Mapping[str, Any], kind: type[Any], place: str) -> None:
-        fields = _decode._fields(kind)
+    def shape(self, schema: Mapping[str, Any], kind: type[Any], place: str) -> None:
+        fields = _decode.fields_of(kind)
         self.same(set(fields), set(schema["properties"]), f"{place}: fields")
         ours = {name for name, (_, required) in fields.items() if required}
         self.same(ours, set(schema.get("required", ())), f"{place}: required fields")
@@ -100,7 +100,7 @@ class Comparison:
             self.same(hint, chips.Event, place)
         elif hint is not chips.Event and place not in self.compared:
             self.compared.add(place)
-            self.object(schema, hint, place)
+            self.shape(schema, hint, place)
 
     def plain(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         """The schema behind a reference, and whether null may stand there too."""
@@ -128,7 +128,7 @@ class Comparison:
 @pytest.mark.parametrize("name", KINDS)
 def test_the_types_have_the_fields_of_the_openapi_document(name: str) -> None:
     comparison = Comparison(OPENAPI)
-    comparison.object(comparison.plain(COMPONENTS[name])[0], KINDS[name], name)
+    comparison.shape(comparison.plain(COMPONENTS[name])[0], KINDS[name], name)
     assert comparison.differences == []
 
 
@@ -153,7 +153,7 @@ def _words(schema: Mapping[str, Any]) -> set[str]:
 def test_the_events_have_the_fields_of_their_schemas(name: str, kind: type[chips.Event]) -> None:
     schema = json.loads((ROOT / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
     comparison = Comparison(schema)
-    comparison.object(schema, kind, name)
+    comparison.shape(schema, kind, name)
     assert comparison.differences == []
     assert name in typing.get_args(chips.EventType)
 
@@ -169,7 +169,7 @@ def test_a_difference_is_found() -> None:
         name: str | None = None
 
     comparison = Comparison(OPENAPI)
-    comparison.object(COMPONENTS["Named"], Drifted, "Named")
+    comparison.shape(COMPONENTS["Named"], Drifted, "Named")
     told = "\n".join(comparison.differences)
     for place in ("Named: fields", "Named: required", "Named/id: <class 'int'>, not string", "Named/kind: words"):
         assert place in told

@@ -111,7 +111,7 @@ class TestReplies:
         assert ask.raw["novel"] == {"a": 1} and ask.asker.name == "builder"
 
     def test_words_of_the_future_come_through(self) -> None:
-        assert decode(chips.Ask, ask_json() | {"tier": "deafening"}).tier == "deafening"
+        assert str(decode(chips.Ask, ask_json() | {"tier": "deafening"}).tier) == "deafening"
 
     @pytest.mark.parametrize(
         ("change", "message"),

@@ -199,7 +199,7 @@ class TestRefusals:
         client.end_run(run)
 
     def test_a_spent_budget_says_when(self, server: Server) -> None:
-        server.chips("harness", "budget", server.harness_id, "--open", "1", "--data", str(server.folder))
+        server.command("harness", "budget", server.harness_id, "--open", "1", "--data", str(server.folder))
         with server.harness() as client:
             run = client.open_run()
             client.ask(SHIP, run=run)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-__all__ = ["Mismatch", "decode", "timestamp"]
+__all__ = ["Mismatch", "decode", "fields_of", "timestamp"]
 
 
 class Mismatch(ValueError):
@@ -46,9 +46,13 @@ def decode(kind: type[T], value: object, place: str = "") -> T:
     return typing.cast(T, _read(kind, value, place))
 
 
+def fields_of(kind: type[Any]) -> dict[str, tuple[Any, bool]]:
+    """The fields of a dataclass that are on the wire: name to annotation and whether it must be there."""
+    return _fields(typing.cast(Hashable, kind))
+
+
 @functools.cache
 def _fields(kind: Hashable) -> dict[str, tuple[Any, bool]]:
-    """The fields of a dataclass: name to annotation and whether it must be there. `raw` is not on the wire."""
     assert isinstance(kind, type) and dataclasses.is_dataclass(kind)
     hints = typing.get_type_hints(kind)
     return {
@@ -65,7 +69,7 @@ def _object(kind: type[Any], value: object, place: str) -> object:
     if not isinstance(value, dict):
         raise Mismatch(place, "an object", value)
     found: dict[str, object] = {}
-    for name, (hint, required) in _fields(typing.cast(Hashable, kind)).items():
+    for name, (hint, required) in fields_of(kind).items():
         if name in value:
             found[name] = _read(hint, value[name], f"{place}/{name}")
         elif required:
