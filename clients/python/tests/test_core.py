@@ -143,17 +143,18 @@ class TestWriting:
             conductor.drive(conductor.ops.ask(SHIP, run=RUN))
         assert caught.value.errors == (chips.Fault(**fault),)
 
-    def test_another_server_at_the_address_is_told_apart(self) -> None:
-        conductor = Conductor(Response(404, {"content-type": "text/html"}, b"<h1>nginx</h1>"))
-        with pytest.raises(chips.UnexpectedReply, match=r"is the address right\? '<h1>nginx</h1>'"):
+    @pytest.mark.parametrize(
+        ("reply", "told"),
+        [
+            (Response(404, {"content-type": "text/html"}, b"<h1>nginx</h1>"), r"address right\? '<h1>nginx</h1>'"),
+            (Response(200, {"content-type": "text/html"}, b"<form>"), r"address right\? '<form>'"),
+            (Response(308, {"location": "https://chips.example/"}), "give that address"),
+        ],
+    )
+    def test_another_server_at_the_address_is_told_at_once(self, reply: Response, told: str) -> None:
+        conductor = Conductor(reply)
+        with pytest.raises(chips.UnexpectedReply, match=told):
             conductor.drive(conductor.ops.ask(SHIP, run=RUN))
-
-    def test_a_log_in_page_in_between_is_sat_out(self) -> None:
-        page = Response(200, {"content-type": "text/html"}, b"<form>")
-        away = Response(302, {"location": "https://wifi.example/"})
-        conductor = Conductor(page, away, echo)
-        conductor.drive(conductor.ops.ask(SHIP, run=RUN))
-        assert len(conductor.requests) == 3
 
     @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "60"])
     def test_a_time_out_that_is_none_is_never_sent(self, seconds: Any) -> None:
@@ -211,7 +212,8 @@ class TestWaiting:
 
     def test_nothing_but_chips_itself_ends_an_endless_wait(self) -> None:
         gone = Response(404, {"content-type": "text/html"}, b"no such site")
-        night = [CUT] * 200 + [Response(500), gone, problem(503, "unavailable"), problem(429, "rate_limited")]
+        portal = [Response(200, {"content-type": "text/html"}, b"<form>"), Response(302, {"location": "/"})]
+        night = [CUT] * 200 + [Response(500), gone, *portal, problem(503, "unavailable"), problem(429, "rate_limited")]
         conductor = Conductor(*night, json_reply(ask_json("answered", answers=YES)), retry_for=1.0)
         assert isinstance(conductor.drive(conductor.ops.wait(ASK)), chips.Answered)
         assert conductor.now - 1000 > 2000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import importlib.metadata
 import inspect
 import itertools
 import json
@@ -11,12 +12,13 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import chips
-from chips import _ids
+from chips import _drive, _ids
 from chips._backoff import Backoff, retry_after
 from chips._decode import Mismatch, decode
 from chips._sse import Message, Parser
@@ -261,3 +263,18 @@ class TestConfiguration:
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert json.loads(done.stdout.replace("'", '"')) == []
+
+    def test_the_package_says_so_and_carries_its_types(self, tmp_path: Path) -> None:
+        needed = importlib.metadata.requires("chips-client") or []
+        assert [each for each in needed if "extra ==" not in each] == ["httpx<1,>=0.27"]
+        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+        (wheel,) = tmp_path.glob("chips_client-*.whl")
+        names = zipfile.ZipFile(wheel).namelist()
+        sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
+        assert sources | {"chips/py.typed"} <= set(names)
+        assert not [name for name in names if name.startswith(("tests", "tools", "examples"))]
+
+    def test_the_version_is_one(self) -> None:
+        assert importlib.metadata.version("chips-client") == chips.__version__
+        assert _drive.AGENT.endswith(f"/{chips.__version__}")

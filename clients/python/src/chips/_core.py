@@ -552,7 +552,8 @@ def _passing(response: Response, patient: bool) -> Lost:
     """Why this reply is worth another try. Raises where it is not.
 
     A `patient` request waits until Chips itself says something: a page of a proxy, a log-in page of a network that is
-    not on yet, or a 404 of whatever answers while the server is moved is no reply then.
+    not on yet, or a 404 of whatever answers while the server is moved is no reply then. Others tell at once that it is
+    not Chips that answers, so that a wrong address is noticed at the first call.
     """
     problem = _problem(response)
     what = f"status {response.status}"
@@ -562,8 +563,11 @@ def _passing(response: Response, patient: bool) -> Lost:
         if patient and problem.code == "rate_limited":
             return Lost(problem.detail)
         raise refusal(problem, retry_after(response.headers.get("retry-after"), time.time()))
-    if patient or 200 <= response.status < 400:
+    if patient:
         return Lost(f"{what} with {response.headers.get('content-type') or 'no content type'}, which is not Chips' own")
+    if 300 <= response.status < 400:
+        to = response.headers.get("location", "nowhere")
+        raise UnexpectedReply(f"{what}: it redirects to {to}; redirects are not followed, give that address")
     excerpt = response.body[:200].decode("utf-8", "replace")
     raise UnexpectedReply(f"{what} that is not Chips' own; is the address right? {excerpt!r}")
 
