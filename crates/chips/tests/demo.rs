@@ -3,6 +3,8 @@
 
 mod serving;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use serving::{Machine, Serving};
 
@@ -28,13 +30,86 @@ fn person(machine: &Machine) -> String {
     machine.json(&["person", "rotate", &id])["token"].as_str().unwrap().to_owned()
 }
 
+/// A browser without JavaScript, as far as the inbox needs one.
+struct Browser<'a> {
+    server: &'a Serving,
+    cookies: BTreeMap<String, String>,
+}
+
+impl Browser<'_> {
+    fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let (cookies, origin) = (cookies.join("; "), self.server.url());
+        let mut headers = vec![("Cookie", cookies.as_str())];
+        if method == "POST" {
+            headers.extend([("Content-Type", "application/x-www-form-urlencoded"), ("Origin", &origin)]);
+        }
+        let (status, head, body) = self.server.http(method, path, &headers, body);
+        for line in head.lines() {
+            let Some((name, value)) = line.split_once(": ") else { continue };
+            if name.eq_ignore_ascii_case("set-cookie") {
+                let (name, value) = value.split(';').next().unwrap().split_once('=').unwrap();
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        (status, body)
+    }
+
+    fn open(&mut self, path: &str) -> String {
+        let (status, page) = self.send("GET", path, "");
+        assert_eq!(status, 200, "{path}: {page}");
+        page
+    }
+
+    /// Sends the page's form to `path` with its hidden fields and this one.
+    fn press(&mut self, page: &str, path: &str, field: &str) {
+        let form = page.split_once(&format!("action=\"{path}\"")).unwrap_or_else(|| panic!("{page}")).1;
+        let form = form.split_once("</form>").unwrap().0;
+        let mut fields: Vec<String> = Vec::new();
+        for input in form.split("<input type=\"hidden\" name=\"").skip(1) {
+            let (name, rest) = input.split_once("\" value=\"").unwrap();
+            fields.push(format!("{name}={}", rest.split_once('"').unwrap().0));
+        }
+        fields.push(field.to_owned());
+        let (status, page) = self.send("POST", path, &fields.join("&"));
+        assert_eq!(status, 303, "{page}");
+    }
+}
+
+#[test]
+fn the_link_signs_in_and_a_tap_in_the_inbox_is_the_answer_that_comes_back() {
+    let machine = Machine::new();
+    let server = machine.serve(&["--demo"]);
+    let (link, _) = sign_in(&server);
+    let path = link.strip_prefix(&server.url()).unwrap();
+    server.out.wait_for("that it waits", |text| text.contains("waiting for an answer in the inbox…").then_some(()));
+
+    let mut browser = Browser { server: &server, cookies: BTreeMap::new() };
+    for _ in 0..3 {
+        browser.open(path);
+    }
+    let page = browser.open(path);
+    browser.press(&page, path, "");
+    let inbox = browser.open("/");
+    assert!(inbox.contains("Northwind can ship on the 19th or the 26th.") && inbox.contains("Purchasing"), "{inbox}");
+    let ask = inbox.split_once("data-ask=\"").unwrap().1.split_once('"').unwrap().0;
+    let path = format!("/asks/{ask}");
+    let page = browser.open(&path);
+    browser.press(&page, &path, "q0=1");
+
+    let printed = server.out.wait_for("the answer that came back", document);
+    assert_eq!(printed["type"], "question.answered");
+    assert_eq!(printed["ask_id"], ask);
+    assert_eq!(printed["answers"], json!([{ "question_id": "delivery-window", "values": ["26"] }]));
+}
+
 #[test]
 fn the_demo_shows_the_main_job_from_the_question_to_the_answer() {
     let machine = Machine::new();
     let server = machine.serve(&["--demo"]);
     let (link, code) = sign_in(&server);
     let path = link.strip_prefix(&server.url()).unwrap();
-    assert!(path.starts_with("/sign-in/"), "{path}");
+    assert_eq!(server.http("GET", path, &[], "").0, 200, "the link works as it stands");
     assert_eq!(code.len(), 9, "{code}");
     server.out.wait_for("that it waits", |text| text.contains("waiting for an answer in the inbox…").then_some(()));
 
