@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub prompt: String,
     /// What was answered, where there are several questions.
     pub what: Option<Html>,
+    /// No option was chosen and nothing typed: what that means.
+    pub empty: Option<Html>,
     /// The answer's own words.
     pub own_words: Option<String>,
 }
@@ -63,12 +65,15 @@ impl Closed {
                 for (option, known) in view.options.iter_mut().zip(&question.options) {
                     option.chosen = answer.is_some_and(|answer| answer.values.contains(&known.value));
                 }
+                let what = match answer {
+                    Some(answer) => what(question, answer, viewer, characters),
+                    None => Html::text(viewer.w.no_entry),
+                };
+                let bare = answer.is_none_or(|answer| answer.values.is_empty() && answer.free_text.is_none());
                 Entry {
+                    empty: (several && bare).then(|| what.clone()),
+                    what: several.then_some(what),
                     prompt: shown(&html::short(&question.prompt, 2 * WHAT)),
-                    what: several.then(|| match answer {
-                        Some(answer) => what(question, answer, viewer, characters),
-                        None => Html::text(viewer.w.no_entry),
-                    }),
                     own_words: answer.and_then(|answer| answer.free_text.as_deref()).map(shown),
                     question: view,
                 }

@@ -1,0 +1,11 @@
+//! The inbox as a browser without JavaScript sees it: signing in, reading, answering, and what is refused.
+
+#![allow(clippy::unwrap_used)]
+
+mod access;
+mod answering;
+mod live;
+mod reading;
+mod showing;
+mod sign_in;
+mod support;
