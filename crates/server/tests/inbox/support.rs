@@ -483,22 +483,36 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     rest.split('"').next().map(unescape)
 }
 
+/// The text of a piece of HTML, each entity read once.
 fn unescape(html: &str) -> String {
-    let mut text = html.to_owned();
-    for (entity, character) in [
-        ("lt", "<"),
-        ("gt", ">"),
-        ("quot", "\""),
-        ("#60", "<"),
-        ("#62", ">"),
-        ("#34", "\""),
-        ("#39", "'"),
-        ("#38", "&"),
-        ("amp", "&"),
-    ] {
-        text = text.replace(&format!("&{entity};"), character);
+    const ENTITIES: [(&str, char); 9] = [
+        ("&lt;", '<'),
+        ("&gt;", '>'),
+        ("&quot;", '"'),
+        ("&amp;", '&'),
+        ("&#60;", '<'),
+        ("&#62;", '>'),
+        ("&#34;", '"'),
+        ("&#39;", '\''),
+        ("&#38;", '&'),
+    ];
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match ENTITIES.iter().find(|(entity, _)| rest.starts_with(entity)) {
+            Some((entity, character)) => {
+                text.push(*character);
+                rest = &rest[entity.len()..];
+            }
+            None => {
+                text.push('&');
+                rest = &rest[1..];
+            }
+        }
     }
-    text
+    text + rest
 }
 
 /// The SHA-256 of a way in's link.
