@@ -105,29 +105,31 @@ impl Follow {
             return Some(Bytes::from_static(BEGINNING));
         }
         loop {
-            if let Some(piece) = self.piece() {
-                return Some(piece);
+            if self.state.stopping.is_cancelled() {
+                return None;
             }
-            // Before more is read: whoever lost the right to see it since does not get it.
+            // Before anything goes out: whoever lost the right to see it since it was read does not get it.
             if self.access.has_changed().unwrap_or(true) && !self.look_up().await {
                 return None;
             }
+            if let Some(piece) = self.piece() {
+                return Some(piece);
+            }
             if self.query.after < *self.head.borrow_and_update() {
                 match self.state.store.events(&self.caller.identity, &self.query).await {
-                    Ok(batch) => {
-                        self.query.after = self.query.after.max(batch.through);
+                    // A read always gets on; one that did not is waited after rather than repeated at once.
+                    Ok(batch) if batch.through > self.query.after => {
+                        self.query.after = batch.through;
                         self.read = batch.records.into();
+                        continue;
                     }
+                    Ok(_) => {}
                     // The client comes back and resumes, or learns then what is wrong.
                     Err(error) => {
                         tracing::error!(%error, "a stream ends");
                         return None;
                     }
                 }
-                if self.state.stopping.is_cancelled() {
-                    return self.piece();
-                }
-                continue;
             }
             match self.wake().await {
                 Wake::Stop => return None,
@@ -171,9 +173,13 @@ impl Follow {
         }
     }
 
-    /// Looks the credential up again. False where it is gone.
+    /// Looks the credential up again, and forgets what was read for it. False where it is gone.
     async fn look_up(&mut self) -> bool {
         self.access.mark_unchanged();
+        if let Some(next) = self.read.front() {
+            self.query.after = next.seq - 1;
+            self.read.clear();
+        }
         match self.caller.credential.identity(&self.state).await {
             Ok(Some(identity)) => {
                 self.caller.identity = identity;

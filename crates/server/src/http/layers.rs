@@ -179,3 +179,43 @@ pub async fn not_found(State(state): State<AppState>, uri: Uri, headers: HeaderM
 pub async fn method_not_allowed() -> ApiError {
     ApiError::new(ProblemCode::MethodNotAllowed, "this path does not have this method; `Allow` lists those it has")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use axum::Router;
+    use axum::routing::get;
+    use chips_store::{Options, Store, admin};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_panic_is_one_answer_and_the_next_request_has_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        admin::init(dir.path()).unwrap();
+        let store = Store::open(dir.path(), Options::default()).unwrap();
+        let state = AppState::new(Config::on("127.0.0.1:7070".parse().unwrap()), store);
+        async fn panicking() {
+            panic!("on purpose")
+        }
+        let router = Router::new()
+            .route("/panic", get(panicking))
+            .route("/fine", get(async || "fine"))
+            .layer(axum::middleware::from_fn_with_state(state.clone(), outer));
+        let ask = |path: &str| Request::get(path).header("host", "127.0.0.1:7070").body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(ask("/panic")).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+        assert!(response.headers().contains_key(REQUEST_ID));
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["status"], 500);
+        assert!(!problem.to_string().contains("on purpose"));
+        assert_eq!(router.oneshot(ask("/fine")).await.unwrap().status(), StatusCode::OK);
+        state.store.close().await;
+    }
+}

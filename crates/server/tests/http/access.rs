@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use reqwest::Method;
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::support::{Reply, TestApp, answer, ask, ask_id_of, fault, id, with};
+use crate::support::{Reply, TestApp, anonymous, answer, ask, ask_id_of, fault, id, with};
 
 /// Every path that needs a token, with these identifiers.
 fn guarded(ask_id: &str, run_id: &str) -> Vec<(Method, String)> {
@@ -51,7 +51,7 @@ async fn h01_every_wrong_token_gets_the_same_answer() {
         vec![format!("Bearer {}", app.harness.token), format!("Bearer {}", app.harness.token)],
         vec![format!("Bearer {}", app.harness.token.to_lowercase())],
     ];
-    let client = Client::new();
+    let client = anonymous();
     let mut seen: Vec<(Value, Option<String>)> = Vec::new();
     for values in wrong {
         let mut request = client.get(format!("http://{}/v1/me", app.address));
@@ -72,7 +72,7 @@ async fn h01_every_wrong_token_gets_the_same_answer() {
 #[tokio::test]
 async fn a_token_is_needed_wherever_there_is_something_to_see() {
     let app = TestApp::start().await;
-    let client = Client::new();
+    let client = anonymous();
     for (method, path) in guarded(&id("qst_"), &id("run_")) {
         let request = client.request(method, format!("http://{}{path}", app.address));
         // In the body it is none.
@@ -107,7 +107,7 @@ async fn a_token_in_the_query_is_refused_wherever_it_stands() {
 #[tokio::test]
 async fn failed_tokens_are_slowed_down_and_good_ones_are_not() {
     let app = TestApp::start().await;
-    let client = Client::new();
+    let client = anonymous();
     let guess = || {
         let token = chips_store::secret::new_token(chips_store::secret::TokenKind::Person);
         Reply::to(client.get(format!("http://{}/v1/me", app.address)).bearer_auth(token))
@@ -231,7 +231,7 @@ async fn h15_nothing_that_somebody_sends_forges_a_line_of_the_log_or_leaves_a_se
     let secret = chips_store::secret::new_secret();
     odd.get(&format!("/sign-in/{secret}")).await;
     odd.get(&format!("/v1/me?token={}", odd.token)).await.problem(400, "token_in_query");
-    let forged = Client::new().get(format!("http://{}/v1/me", app.address)).header("host", "x\t{\"level\":\"ERROR\"}");
+    let forged = anonymous().get(format!("http://{}/v1/me", app.address)).header("host", "x\t{\"level\":\"ERROR\"}");
     Reply::to(forged).await;
     let log = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("/v1/me"), "requests are logged");

@@ -1,6 +1,23 @@
 //! Which host names are answered for, on loopback too.
 
+use chips_server::{Config, StartError, bind};
+
 use crate::support::{Raw, Reply, Setup, TestApp};
+
+#[tokio::test]
+async fn h18_an_address_that_others_reach_is_not_served_in_the_clear() {
+    let app = TestApp::start().await;
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let config = Config::on(listen.parse().unwrap());
+        let Err(StartError::Config(refusal)) = bind(config, app.store.clone()).await else { panic!("it was served") };
+        for way in ["127.0.0.1", "--public-url", "--insecure"] {
+            assert!(refusal.contains(way), "{refusal}");
+        }
+    }
+    let taken = bind(Config::on(app.address), app.store.clone()).await;
+    let Err(error @ StartError::Listen { .. }) = taken else { panic!("the address is taken") };
+    assert!(error.to_string().contains("--listen"));
+}
 
 #[tokio::test]
 async fn h12_another_host_s_request_is_misdirected_whatever_it_asks_for() {

@@ -6,6 +6,7 @@ mod access;
 mod budget;
 mod connections;
 mod deadlines;
+mod faults;
 mod hosts;
 mod operate;
 mod public;

@@ -1,18 +1,18 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
-use reqwest::{Client, Method};
+use reqwest::Method;
 
-use crate::support::{Reply, Setup, TestApp, answer, ask};
+use crate::support::{Reply, Setup, TestApp, anonymous, answer, ask};
 
-fn anonymous(app: &TestApp, path: &str) -> reqwest::RequestBuilder {
-    Client::new().request(Method::GET, format!("http://{}{path}", app.address))
+fn look(app: &TestApp, path: &str) -> reqwest::RequestBuilder {
+    anonymous().request(Method::GET, format!("http://{}{path}", app.address))
 }
 
 #[tokio::test]
 async fn health_and_readiness_are_public() {
     let app = TestApp::start().await;
     for (path, text) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
-        let reply = Reply::to(anonymous(&app, path)).await;
+        let reply = Reply::to(look(&app, path)).await;
         assert_eq!((reply.status, reply.text.as_str()), (200, text));
     }
 }
@@ -26,7 +26,7 @@ async fn the_figures_follow_what_happens() {
     app.person.send(&answer(&app.person, &first, "19")).await.expect(201);
     app.harness.get("/v1/nothing/here").await.problem(404, "not_found");
     let _stream = app.person.stream("/v1/events/stream").await;
-    let reply = Reply::to(anonymous(&app, "/metrics")).await;
+    let reply = Reply::to(look(&app, "/metrics")).await;
     assert!(reply.header("content-type").unwrap().starts_with("application/openmetrics-text"));
     for line in [
         "chips_asks_open 1",
@@ -61,8 +61,8 @@ async fn figures_are_not_for_those_behind_a_proxy_unless_the_server_is_told_so()
     setup.config.public_metrics = true;
     let open = TestApp::with(setup).await;
     for header in ["x-forwarded-for", "forwarded", "x-real-ip", "via"] {
-        Reply::to(anonymous(&app, "/metrics").header(header, "127.0.0.1")).await.problem(404, "not_found");
-        let reply = Reply::to(anonymous(&open, "/metrics").header(header, "127.0.0.1")).await;
+        Reply::to(look(&app, "/metrics").header(header, "127.0.0.1")).await.problem(404, "not_found");
+        let reply = Reply::to(look(&open, "/metrics").header(header, "127.0.0.1")).await;
         assert_eq!(reply.status, 200);
     }
 }

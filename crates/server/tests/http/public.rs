@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use chips_protocol::problem::ProblemCode;
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::Value;
 
-use crate::support::{Reply, TestApp, id};
+use crate::support::{Reply, TestApp, anonymous, id};
 
 fn request(app: &TestApp, method: &str, path: &str) -> reqwest::RequestBuilder {
-    Client::new().request(method.parse::<Method>().unwrap(), format!("http://{}{path}", app.address))
+    anonymous().request(method.parse::<Method>().unwrap(), format!("http://{}{path}", app.address))
 }
 
 #[tokio::test]

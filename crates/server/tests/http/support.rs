@@ -9,7 +9,7 @@ mod sse;
 use std::future::Future;
 use std::time::Duration;
 
-pub use actor::{Actor, Reply};
+pub use actor::{Actor, Reply, anonymous};
 pub use app::{Setup, TestApp};
 pub use event::{answer, ask, ask_id_of, fault, id, options, with};
 pub use raw::Raw;

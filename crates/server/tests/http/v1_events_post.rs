@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Setup, TestApp, answer, ask, ask_id_of, fault, id, with};
+use crate::support::{Reply, Setup, TestApp, anonymous, answer, ask, ask_id_of, fault, id, with};
 
 #[tokio::test]
 async fn an_ask_is_appended_and_comes_back_in_its_stored_form() {
@@ -84,7 +84,7 @@ async fn the_order_of_the_checks_is_the_contracts() {
     let run = app.harness.run().await;
     let sent = ask(&app.harness, run);
     let url = |path: &str| format!("http://{}{path}", app.address);
-    let client = reqwest::Client::new();
+    let client = anonymous();
     let big = "[".repeat(300 * 1024);
 
     // Each request has the fault of its line and every one after it.

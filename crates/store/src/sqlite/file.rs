@@ -59,6 +59,8 @@ fn prepare(mut connection: Connection, purpose: Purpose) -> rusqlite::Result<Con
         Purpose::Administer => {
             // The server leaves only moments between two groups, so this asks often, for some ten seconds.
             connection.busy_handler(Some(|tried: i32| {
+                // SQLite waits by sleeping: nothing says when another process lets go.
+                #[allow(clippy::disallowed_methods)]
                 std::thread::sleep(Duration::from_micros(if tried < 1_000 { 500 } else { 2_000 }));
                 tried < 6_000
             }))?;

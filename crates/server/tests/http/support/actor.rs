@@ -9,6 +9,11 @@ use serde_json::{Value, json};
 
 use super::{LIMIT, Sse, id, within};
 
+/// A client that speaks for nobody.
+pub fn anonymous() -> Client {
+    Client::builder().timeout(LIMIT).build().unwrap()
+}
+
 /// A participant and its token.
 #[derive(Clone)]
 pub struct Actor {
@@ -29,8 +34,7 @@ pub struct Reply {
 
 impl Actor {
     pub fn new(address: SocketAddr, workspace_id: WorkspaceId, id: ParticipantId, token: &str) -> Self {
-        let client = Client::builder().timeout(LIMIT).build().unwrap();
-        Self { address, workspace_id, id, token: token.to_owned(), client }
+        Self { address, workspace_id, id, token: token.to_owned(), client: anonymous() }
     }
 
     /// A request of this actor, to be completed.
