@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is::<output::Closed>() => exit::DONE.into(),
         Err(error) => {
-            output::note(format_args!("chips: {}", one_line(&error)));
+            output::error(&one_line(&error));
             exit::FAILED.into()
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use chips_protocol::text::is_bidi_control;
 use serde::Serialize;
@@ -68,6 +69,22 @@ pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Prints why a command failed: one line that scripts find by its `chips: `, broken between words on a terminal.
+pub fn error(reason: &str) {
+    let line = format!("chips: {reason}");
+    match columns_of(io::stderr()) {
+        Some(columns) => {
+            // Commands and addresses stay whole, so that they can be copied.
+            let whole_words = textwrap::Options::new(columns)
+                .break_words(false)
+                .word_splitter(textwrap::WordSplitter::NoHyphenation)
+                .word_separator(textwrap::WordSeparator::AsciiSpace);
+            note(textwrap::fill(&line, whole_words));
+        }
+        None => note(line),
+    }
+}
+
 /// The text on one line, fit for a terminal: control characters, line ends and bidirectional controls stand escaped.
 pub fn one_line(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -100,7 +117,11 @@ pub fn bold(text: &str) -> String {
 
 /// The columns of the terminal behind standard output, or nothing where there is none.
 pub fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    columns_of(io::stdout())
+}
+
+fn columns_of(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 

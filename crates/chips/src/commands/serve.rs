@@ -73,7 +73,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
-    let signals = Signals::take()?;
+    // From here on, also while a long log is read through: the first signal stops, the second ends.
+    tokio::spawn(Signals::take()?.stop(stop.clone()));
     config.check().map_err(StartError::Config)?;
     let made = first_start(&folder, &config)?;
     let store = Store::open(folder.path(), Options::default())?;
@@ -89,11 +90,14 @@ async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<Exi
     if let Err(error) = folder.keep_url(&url).and_then(|()| folder.keep_address(address)) {
         tracing::warn!("links made by `chips person link` may name another address: {error:#}");
     }
-    tokio::spawn(signals.stop(stop.clone()));
+    let stage = if demo { Some(Stage::set(&folder, made.as_ref())?) } else { None };
     // Nobody may be reading any more; the server serves all the same.
     let _ = output::line(format_args!("listening on http://{address}"));
-    if demo {
-        let stage = Stage::set(&folder, made.as_ref())?;
+    if let Some(stage) = stage {
+        if made.is_some() {
+            let path = output::one_line(&folder.path().to_string_lossy());
+            let _ = output::line(format_args!("\nA new data folder: {path}"));
+        }
         tokio::spawn(show(stage, Place { address, url, reachable }, folder, made, stop.clone()));
     } else {
         let _ = greet(&folder, made.as_ref(), &url, reachable);
@@ -102,8 +106,8 @@ async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<Exi
         Ended::Stopped => Ok(exit::DONE.into()),
         Ended::Failed(fatal) => {
             let said = output::one_line(&fatal.to_string());
-            output::note(format_args!(
-                "chips: {said}; what was acknowledged is in the log, start the server again once the disk is well"
+            output::error(&format!(
+                "{said}; what was acknowledged is in the log, start the server again once the disk is well"
             ));
             Ok(exit::STORE_FAILED.into())
         }
