@@ -9,5 +9,6 @@ mod crash;
 mod durable;
 mod faults;
 mod folder;
+mod model;
 mod support;
 mod time;
