@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use ulid::Ulid;
 
@@ -41,6 +42,8 @@ pub(crate) fn connect(dir: &Path, purpose: Purpose) -> Result<Connection, OpenEr
 
 fn prepare(mut connection: Connection, purpose: Purpose) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(128);
+    // Plans do not depend on the values bound: else some statements are compiled anew for each value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     match purpose {
@@ -55,6 +58,8 @@ fn prepare(mut connection: Connection, purpose: Purpose) -> rusqlite::Result<Con
             connection.pragma_update(None, "wal_autocheckpoint", 0)?;
             // A group that outgrows the cache would write some of its pages twice.
             connection.pragma_update(None, "cache_size", -64 * 1024)?;
+            // What a savepoint would take back is kept in memory and not in a file.
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
         }
         Purpose::Administer => {
             // The server leaves only moments between two groups, so this asks often, for some ten seconds.

@@ -122,11 +122,13 @@ pub(crate) struct Work<'a> {
     savepoint: Savepoint,
 }
 
-/// A job's savepoint is made before its first write: most refusals and replays write nothing.
-#[derive(PartialEq, Eq)]
+/// Whether a job that fails is taken back alone. A savepoint costs a copy of every page that the job changes, so a
+/// group is tried without any first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Savepoint {
-    /// The job is alone in its transaction.
-    Needless,
+    /// Everything is rolled back when a job fails.
+    None,
+    /// Made before the job's first write: most refusals and replays write nothing.
     Wanted,
     Made,
 }
@@ -233,7 +235,15 @@ impl Writer {
             tasks.drain(..).for_each(|task| task.tell(Err(WriteError::Failed)));
             return;
         }
-        match self.attempt(tasks) {
+        let mut attempt = self.attempt(tasks, Savepoint::None);
+        if let Attempt::RolledBack(error) = &attempt
+            && tasks.len() > 1
+            && worth_splitting(error)
+        {
+            tracing::debug!(%error, jobs = tasks.len(), "a group was rolled back and is tried again with savepoints");
+            attempt = self.attempt(tasks, Savepoint::Wanted);
+        }
+        match attempt {
             Attempt::Committed(errors) => {
                 self.committed(tasks.len());
                 self.tell_each(tasks, errors);
@@ -255,7 +265,7 @@ impl Writer {
         let mut rest = std::mem::take(tasks).into_iter();
         for task in rest.by_ref() {
             let mut one = vec![task];
-            match self.attempt(&mut one) {
+            match self.attempt(&mut one, Savepoint::None) {
                 Attempt::Committed(errors) => {
                     in_a_row = if errors.iter().any(Option::is_some) { in_a_row + 1 } else { 0 };
                     self.committed(1);
@@ -308,7 +318,7 @@ impl Writer {
     }
 
     /// One transaction with all of the tasks in it.
-    fn attempt(&mut self, tasks: &mut [Box<dyn Task>]) -> Attempt {
+    fn attempt(&mut self, tasks: &mut [Box<dyn Task>], savepoint: Savepoint) -> Attempt {
         self.rehearse();
         let watch = Stopwatch::start();
         let Self { connection, shared, state, staged, .. } = self;
@@ -316,11 +326,10 @@ impl Writer {
         if let Err(error) = begun {
             return if is_fatal(&error) { Attempt::Unknown(error) } else { Attempt::RolledBack(error) };
         }
-        let alone = tasks.len() == 1;
-        let mut work = Work { connection, shared, state, staged, savepoint: Savepoint::Needless };
+        let mut work = Work { connection, shared, state, staged, savepoint };
         let mut errors = Vec::with_capacity(tasks.len());
         for task in tasks.iter_mut() {
-            work.savepoint = if alone { Savepoint::Needless } else { Savepoint::Wanted };
+            work.savepoint = savepoint;
             let (effects, undo) = (work.staged.effects.len(), work.staged.undo.len());
             let ran = task.run(&mut work).and_then(|()| match work.savepoint {
                 Savepoint::Made => connection.prepare_cached("RELEASE job")?.execute([]).map(drop),
@@ -336,7 +345,7 @@ impl Writer {
                 && match work.savepoint {
                     Savepoint::Made => connection.execute_batch("ROLLBACK TO job; RELEASE job").is_ok(),
                     Savepoint::Wanted => true,
-                    Savepoint::Needless => false,
+                    Savepoint::None => false,
                 };
             if is_fatal(&error) || !rolled_back {
                 work.take_back(0, 0);
