@@ -66,7 +66,7 @@ fn prepare(mut connection: Connection, purpose: Purpose) -> rusqlite::Result<Con
             connection.busy_handler(Some(|tried: i32| {
                 // SQLite waits by sleeping: nothing says when another process lets go.
                 #[allow(clippy::disallowed_methods)]
-                std::thread::sleep(Duration::from_micros(if tried < 1_000 { 500 } else { 2_000 }));
+                std::thread::park_timeout(Duration::from_micros(if tried < 1_000 { 500 } else { 2_000 }));
                 tried < 6_000
             }))?;
             connection.pragma_update(None, "synchronous", "FULL")?;

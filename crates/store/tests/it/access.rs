@@ -229,3 +229,30 @@ async fn sessions_are_listed_and_ended_by_their_person_alone() {
     let gone = store.sign_in(link(&unused), Device::default()).await.unwrap();
     assert_eq!(gone, SignedIn::No(SignInState::Unknown));
 }
+
+#[tokio::test]
+async fn what_has_ended_long_ago_is_cleared_away() {
+    let time = ManualTime::at(TimeSource::System.wall());
+    let by_hand = || Options { time: TimeSource::Manual(time.clone()), ..Options::default() };
+    let (dir, world) = world_with(by_hand()).await;
+    let mut admin = Admin::open(dir.path()).unwrap();
+    signed_in(&world.store, &admin.link_person(world.person_id()).unwrap()).await;
+    admin.rotate(ParticipantId::Harness(world.harness_id()), Some(60_000)).unwrap();
+    world.store.close().await;
+    let raw = rusqlite::Connection::open(dir.path().join("chips.db")).unwrap();
+    let kept = || -> (i64, i64, i64) {
+        let count =
+            "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM grants), (SELECT count(*) FROM tokens)";
+        raw.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
+    };
+    assert_eq!(kept(), (1, 2, 3));
+
+    // A link that was used yesterday is still told apart from one that never was.
+    time.pass_ms(24 * 3_600_000);
+    let store = Store::open(dir.path(), by_hand()).unwrap();
+    eventually("the token is gone, the rest is not", async || (kept() == (1, 2, 2)).then_some(())).await;
+    store.close().await;
+    time.pass_ms(LONGEST_MS);
+    let _store = Store::open(dir.path(), by_hand()).unwrap();
+    eventually("all is gone but the tokens that are good", async || (kept() == (0, 0, 2)).then_some(())).await;
+}
