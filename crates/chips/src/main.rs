@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod config;
 mod demo;
 mod exit;
 mod folder;
@@ -9,7 +10,9 @@ mod logging;
 mod output;
 mod present;
 mod qr;
+mod remote;
 mod runtime;
+mod terminal;
 
 use std::process::ExitCode;
 
