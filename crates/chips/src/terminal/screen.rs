@@ -141,8 +141,12 @@ impl Screen {
 
     /// Columns and rows.
     pub fn size() -> (usize, usize) {
-        let (columns, rows) = crossterm::terminal::size().unwrap_or((80, 24));
-        (usize::from(columns).max(1), usize::from(rows).max(1))
+        // Of the terminal that is drawn on, whichever else the process has.
+        let (columns, rows) = match rustix::termios::tcgetwinsize(io::stderr()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            _ => (80, 24),
+        };
+        (usize::from(columns), usize::from(rows))
     }
 
     /// The next thing that happens. Dropping the future loses nothing.
