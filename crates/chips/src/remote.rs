@@ -10,17 +10,21 @@ use crate::output;
 /// How this program names itself to a server.
 const AGENT: &str = concat!("chips/", env!("CARGO_PKG_VERSION"));
 
-/// How long the first call of a command is tried: a server that was just started answers within it.
-const FIRST_CALLS: Duration = Duration::from_secs(30);
+/// How long a call is tried where somebody is there to see it fail.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A client that tells people on standard error when the server can't be reached, and when it can be again.
 ///
 /// # Errors
 /// When TLS can't be spoken.
 pub fn client(connection: &Connection) -> anyhow::Result<Client> {
-    client_with(connection, |change| match change {
-        LinkChange::Lost { reason } => {
+    let server = connection.address.clone();
+    client_with(connection, move |change| match change {
+        LinkChange::Lost { reason, replied_before: true } => {
             output::note(format_args!("chips: lost the connection ({}), trying again…", output::one_line(&reason)));
+        }
+        LinkChange::Lost { reason, .. } => {
+            output::note(format_args!("chips: can't reach {server} ({}), trying again…", output::one_line(&reason)));
         }
         LinkChange::Back => output::note("chips: the connection is back"),
         _ => {}
@@ -37,7 +41,7 @@ pub fn client_with(
 ) -> anyhow::Result<Client> {
     Ok(Client::builder(&connection.address.to_string(), connection.token.secret())
         .user_agent(AGENT)
-        .retry_for(Some(FIRST_CALLS))
+        .retry_for(Some(PATIENCE))
         .on_link(listener)
         .build()?)
 }

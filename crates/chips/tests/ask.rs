@@ -1,94 +1,17 @@
 //! `chips ask` against a real server.
 #![allow(clippy::unwrap_used)]
 
+mod house;
 mod proxy;
 mod serving;
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
+use house::{House, end, text};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use serving::{Machine, Serving};
-
-/// A machine with a server on it, and the tokens of its first harness and person.
-struct House {
-    machine: Machine,
-    server: Serving,
-    harness: String,
-    person: String,
-}
-
-impl House {
-    fn new() -> Self {
-        let machine = Machine::new();
-        let made = machine.json(&["init"]);
-        let token = |kind: &str| made[kind]["token"].as_str().unwrap().to_owned();
-        let (harness, person) = (token("harness"), token("person"));
-        Self { server: machine.serve(&[]), machine, harness, person }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        self.command_at(&self.server.url(), arguments)
-    }
-
-    fn command_at(&self, url: &str, arguments: &[&str]) -> Command {
-        let mut command = self.machine.command(arguments);
-        command.env("CHIPS_URL", url).env("CHIPS_TOKEN", &self.harness);
-        command
-    }
-
-    /// Starts `chips ask` and lets it wait.
-    fn ask(&self, arguments: &[&str]) -> Serving {
-        self.start(self.command(&[&["ask"], arguments].concat()))
-    }
-
-    fn start(&self, mut command: Command) -> Serving {
-        Serving::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
-    }
-
-    fn open_ask(&self) -> Value {
-        self.server.open_ask(&self.person)
-    }
-
-    /// Answers the open ask as the person.
-    fn answer(&self, answer: Value) {
-        let (status, event) = self.server.answer(&self.person, &self.open_ask(), answer);
-        assert_eq!(status, 201, "{event}");
-    }
-
-    /// Closes the open ask as the harness does.
-    fn settle(&self, answers: Value) {
-        let ask = self.open_ask();
-        let event = json!({
-            "v": 1, "type": "question.answered", "id": ask["ask_id"].as_str().unwrap().replace("qst_", "evt_"),
-            "workspace_id": ask["ask"]["workspace_id"], "run_id": ask["ask"]["run_id"], "ask_id": ask["ask_id"],
-            "actor": ask["ask"]["actor"], "idempotency_key": "settle", "answers": answers,
-        });
-        let (status, event) = self.server.api(&self.harness, "POST", "/v1/events", Some(&event));
-        assert_eq!(status, 201, "{event}");
-    }
-
-    fn events(&self, event_type: &str) -> Vec<Value> {
-        let (_, page) = self.server.api(&self.person, "GET", &format!("/v1/events?type={event_type}"), None);
-        page["events"].as_array().unwrap().clone()
-    }
-
-    fn run_state(&self, run_id: &str) -> Value {
-        self.server.api(&self.harness, "GET", &format!("/v1/runs/{run_id}"), None).1["state"].clone()
-    }
-}
-
-/// Waits for the end of an ask: its code, and what it printed.
-fn end(mut ask: Serving) -> (Option<i32>, String, String) {
-    let code = ask.wait().code();
-    (code, ask.out.to_end(), ask.err.to_end())
-}
-
-fn text(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
 
 const ASK_ID: &str = "qst_01K4ZQPX000000000000000009";
 const OPTIONS: [&str; 4] = ["-o", "yes=Yes, now", "-o", "no=Not yet"];
@@ -319,13 +242,13 @@ fn what_can_not_be_asked_is_refused_before_anything_is_sent() {
     refused(&["--file", file.to_str().unwrap()], 1, "ask.json:3:");
     std::fs::write(&file, "{\"questions\": [], \"timeout_second\": 5}").unwrap();
     refused(&["--file", file.to_str().unwrap()], 1, "/timeout_second:");
-    refused(&asking(&[]), 1, "can't reach http://127.0.0.1:9: connection refused");
 }
 
 #[test]
 fn the_servers_refusal_is_one_line_and_leaves_no_run_behind() {
     let house = House::new();
-    let id = house.server.api(&house.harness, "GET", "/v1/me", None).1["participant"]["id"].as_str().unwrap().to_owned();
+    let id =
+        house.server.api(&house.harness, "GET", "/v1/me", None).1["participant"]["id"].as_str().unwrap().to_owned();
     house.machine.text(&["harness", "budget", &id, "--open", "0", "--hour", "none"]);
     let (code, out, err) = end(house.ask(&[&["Deploy?"], &OPTIONS[..], &["--ask-id", ASK_ID]].concat()));
     assert_eq!((code, out.as_str()), (Some(1), ""));

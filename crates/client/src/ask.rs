@@ -261,18 +261,20 @@ impl Client {
     /// `not_found` where there is no such ask for this token, `unauthenticated` where the token is good no more.
     pub async fn wait(&self, ask_id: AskId) -> Result<Ask, Error> {
         let poll = self.settings().poll;
-        let query = [("wait", poll.as_secs().to_string())];
-        let request =
-            self.get_request(&format!("/v1/asks/{ask_id}"), &query, poll + self.settings().reply_within.min(SLACK));
+        let reply_within = self.settings().reply_within.min(SLACK);
+        let path = format!("/v1/asks/{ask_id}");
+        let long = self.get_request(&path, &[("wait", poll.as_secs().to_string())], poll + reply_within);
+        // Where the connection was lost, what counts first is whether it is back, and what has happened meanwhile.
+        let quick = self.get_request(&path, &[], reply_within);
         let mut backoff = Backoff::new(self.settings().pauses);
         loop {
             let began = clock::now();
-            let (ask, _) = self.call::<Ask>(&request, Patience::Endless).await?;
+            let (ask, _, was_quick) = self.call_or::<Ask>(&long, &quick, Patience::Endless).await?;
             if ask.state != AskState::Open {
                 return Ok(ask);
             }
             // A server that stops answers its waiters at once; they must not all come back at once.
-            if clock::now().duration_since(began) < poll.min(HASTY) {
+            if !was_quick && clock::now().duration_since(began) < poll.min(HASTY) {
                 tokio::time::sleep(backoff.next(None, mint::fraction())).await;
             } else {
                 backoff.reset();

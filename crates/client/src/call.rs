@@ -69,6 +69,19 @@ impl Client {
         request: &Request,
         patience: Patience,
     ) -> Result<(T, HeaderMap), Error> {
+        self.call_or(request, request, patience).await.map(|(read, headers, _)| (read, headers))
+    }
+
+    /// As [`Client::call`], with another request to send once the first one got no reply. Says whether it was that
+    /// one that got the reply.
+    pub(crate) async fn call_or<T: DeserializeOwned>(
+        &self,
+        first: &Request,
+        again: &Request,
+        patience: Patience,
+    ) -> Result<(T, HeaderMap, bool), Error> {
+        let mut request = first;
+        let mut failed = false;
         let mut backoff = Backoff::new(self.settings().pauses);
         let give_up = match patience {
             Patience::Within(Some(limit)) => clock::now().checked_add(limit),
@@ -79,7 +92,7 @@ impl Client {
                 Ok(reply) => match self.read(&reply, patience) {
                     Ok(read) => {
                         self.link().back();
-                        return Ok((read, reply.headers));
+                        return Ok((read, reply.headers, failed));
                     }
                     Err(failure) => failure,
                 },
@@ -101,6 +114,7 @@ impl Client {
                     tracing::debug!(%reason, ?pause, url = %request.url, "sending the request again after a pause");
                     self.link().lost(&reason);
                     tokio::time::sleep_until(until).await;
+                    (request, failed) = (again, true);
                 }
             }
         }

@@ -17,6 +17,8 @@ pub enum LinkChange {
     Lost {
         /// What happened, in a few words.
         reason: String,
+        /// The server has replied before; where it has not, its address may be wrong.
+        replied_before: bool,
     },
     /// The server replied again.
     Back,
@@ -33,6 +35,7 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     down: AtomicBool,
+    replied: AtomicBool,
     /// What to add to the wall clock for the server's, in milliseconds.
     offset_ms: AtomicI64,
 }
@@ -50,11 +53,13 @@ impl Link {
 
     pub(crate) fn lost(&self, reason: &str) {
         if !self.state.down.swap(true, Ordering::Relaxed) {
-            self.tell(LinkChange::Lost { reason: reason.to_owned() });
+            let replied_before = self.state.replied.load(Ordering::Relaxed);
+            self.tell(LinkChange::Lost { reason: reason.to_owned(), replied_before });
         }
     }
 
     pub(crate) fn back(&self) {
+        self.state.replied.store(true, Ordering::Relaxed);
         if self.state.down.swap(false, Ordering::Relaxed) {
             self.tell(LinkChange::Back);
         }
@@ -98,14 +103,14 @@ mod tests {
             let told = told.clone();
             move |change| told.lock().unwrap().push(change)
         })));
-        link.back();
         link.lost("connection refused");
         link.clone().lost("connection reset");
         link.back();
         link.back();
         link.lost("time-out");
-        let lost = |reason: &str| LinkChange::Lost { reason: reason.to_owned() };
-        assert_eq!(*told.lock().unwrap(), [lost("connection refused"), LinkChange::Back, lost("time-out")]);
+        let lost = |reason: &str, replied_before| LinkChange::Lost { reason: reason.to_owned(), replied_before };
+        let changes = [lost("connection refused", false), LinkChange::Back, lost("time-out", true)];
+        assert_eq!(*told.lock().unwrap(), changes);
     }
 
     #[test]

@@ -112,6 +112,9 @@ enum Stage {
     Closed,
 }
 
+/// How long the server may take to be there: it may be starting beside this command.
+const BEGIN_WITHIN: Duration = Duration::from_secs(30);
+
 /// How long the run that was opened for one question is tried to be ended; the answer is printed by then.
 const TIDY_UP: Duration = Duration::from_secs(5);
 
@@ -213,7 +216,7 @@ fn tell(args: &Args, faults: &[Fault]) {
 
 async fn ask(args: &Args, client: &Client, job: Job, stage: &Cell<Stage>) -> anyhow::Result<ExitCode> {
     // The server has to be there to begin with; after that it may come and go.
-    client.me().await?;
+    client.retry_for(Some(BEGIN_WITHIN)).me().await?;
     let patient = client.retry_for(None);
     let (ask_id, own_run) = match job {
         Job::TakeUp(ask_id) => {

@@ -38,9 +38,8 @@ impl Tty {
     /// Starts a command on a terminal of this size.
     pub fn start(machine: &Machine, size: (u16, u16), variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let (columns, rows) = size;
-        let pair = native_pty_system()
-            .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
-            .unwrap();
+        let pair =
+            native_pty_system().openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
         let clean = machine.command(arguments);
         let mut command = CommandBuilder::new(clean.get_program());
         command.args(clean.get_args());

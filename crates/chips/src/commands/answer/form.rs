@@ -395,3 +395,6 @@ impl Form {
         self.parts.iter().filter_map(Part::answer).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ impl LinkState {
         let state = self.clone();
         move |change| {
             let lost = match change {
-                LinkChange::Lost { reason } => Some(reason),
+                LinkChange::Lost { reason, .. } => Some(reason),
                 _ => None,
             };
             if let Ok(mut held) = state.0.0.lock() {
