@@ -89,7 +89,7 @@ impl Environment {
         let token: Token = text.parse().with_context(|| format!("{name} holds no token"))?;
         if token.kind() != kind {
             bail!(
-                "{name} holds {} token, and it is for {} (which starts with {})",
+                "{name} holds {} token; it is for {}, which starts with {}",
                 whose(token.kind()),
                 whose(kind),
                 kind.prefix()

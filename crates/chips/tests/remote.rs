@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use house::{House, end, text};
 use serde_json::{Value, json};
-use serving::{Machine, Serving, until};
+use serving::{Machine, until};
 
 fn with_input(command: &mut Command, input: &str) -> (Option<i32>, String, String) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -28,7 +28,7 @@ fn config(machine: &Machine) -> PathBuf {
 fn connect_keeps_a_token_that_is_good_and_the_commands_take_it() {
     let house = House::new();
     let machine = &house.machine;
-    let url = house.server.url();
+    let url = house.server().url();
     let connect = |token: &str| with_input(&mut machine.command(&["connect", &format!("{url}/")]), token);
 
     let (code, out, err) = connect(&format!("{}\n", house.harness));
@@ -58,7 +58,7 @@ fn connect_keeps_a_token_that_is_good_and_the_commands_take_it() {
 #[test]
 fn connect_keeps_no_token_that_is_not() {
     let house = House::new();
-    let url = house.server.url();
+    let url = house.server().url();
     for (token, part) in [
         (format!("chips_hk_{}", "0".repeat(38)), "(unauthenticated)"),
         ("hunter2".to_owned(), "a token starts with chips_hk_"),
@@ -152,11 +152,10 @@ fn tail_prints_an_event_a_line_and_goes_on_after_a_restart() {
         tail.out.wait_for(&format!("{count} events"), |out| (out.lines().count() == count).then(|| out.to_owned()))
     };
     lines(1);
-    let address = house.server.address().to_string();
-    let other = Serving::spawn(house.machine.command(&["--version"]).stdout(Stdio::null()).stderr(Stdio::null()));
-    std::mem::replace(&mut house.server, other).terminate();
+    let address = house.server().address().to_string();
+    house.stop();
     tail.err.wait_for("that the connection is lost", |err| err.contains("lost the connection").then_some(()));
-    house.server = house.machine.serve(&["--listen", &address]);
+    house.start_server(&["--listen", &address]);
     house.answer(json!({ "question_id": "question", "values": ["no"] }));
     let events: Vec<Value> = lines(2).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&events[0]["seq"], &events[0]["type"]), (&json!(1), &json!("question.ask")));

@@ -13,9 +13,10 @@ use super::screen::RawMode;
 /// What the terminal says.
 pub fn read(prompt: &str) -> io::Result<Option<String>> {
     let mut err = io::stderr();
+    // Before the prompt: what is typed or pasted as soon as it shows must not be shown either.
+    let raw = RawMode::enter()?;
     write!(err, "{prompt}")?;
     err.flush()?;
-    let raw = RawMode::enter()?;
     let read = read_line();
     drop(raw);
     writeln!(err)?;

@@ -12,7 +12,7 @@ const LONGEST: u64 = chips_protocol::limits::SECONDS as u64;
 /// # Errors
 /// In words, with the way out.
 pub fn timeout(text: &str) -> Result<Number, String> {
-    const FORM: &str = "a time-out is seconds (90), or numbers with units, the largest first: 90s, 15m, 1h30m, 2d";
+    const FORM: &str = "a time-out is seconds (90, 0.5), or numbers with units, the largest first: 90s, 15m, 1h30m, 2d";
     let text = text.trim();
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let seconds = if let Some(seconds) = bare(unsigned) { seconds } else { with_units(unsigned).ok_or(FORM)? };
@@ -25,9 +25,12 @@ pub fn timeout(text: &str) -> Result<Number, String> {
     Ok(seconds)
 }
 
-/// Seconds without a unit, a fraction allowed; anything that only looks like a number (`1e3`, `inf`) is none.
+/// Seconds without a unit (or with it, where they have a fraction); anything that only looks like a number (`1e3`, `inf`) is none.
 fn bare(text: &str) -> Option<Number> {
-    if let Some((whole, fraction)) = text.split_once('.') {
+    if text.contains('.')
+        && let Some((whole, fraction)) = text.strip_suffix('s').unwrap_or(text).split_once('.')
+    {
+        let text = format!("{whole}.{fraction}");
         let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         return if digits(whole) && digits(fraction) { Number::from_f64(text.parse().ok()?) } else { None };
     }
@@ -93,7 +96,9 @@ mod tests {
         ] {
             assert_eq!(timeout(text), Ok(seconds.into()), "{text}");
         }
-        assert_eq!(timeout("0.5"), Ok(Number::from_f64(0.5).unwrap()));
+        for text in ["0.5", "0.5s"] {
+            assert_eq!(timeout(text), Ok(Number::from_f64(0.5).unwrap()));
+        }
     }
 
     #[test]

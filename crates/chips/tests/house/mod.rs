@@ -10,22 +10,43 @@ use crate::serving::{Machine, Serving};
 /// A machine with a server on it, and the tokens of its first harness and person.
 pub struct House {
     pub machine: Machine,
-    pub server: Serving,
+    server: Option<Serving>,
     pub harness: String,
     pub person: String,
 }
 
 impl House {
     pub fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// A machine whose server was started with these arguments.
+    pub fn with(arguments: &[&str]) -> Self {
         let machine = Machine::new();
         let made = machine.json(&["init"]);
         let token = |kind: &str| made[kind]["token"].as_str().unwrap().to_owned();
         let (harness, person) = (token("harness"), token("person"));
-        Self { server: machine.serve(&[]), machine, harness, person }
+        Self { server: Some(machine.serve(arguments)), machine, harness, person }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Serving {
+        self.server.as_ref().unwrap()
+    }
+
+    /// Ends the server as an operator does. Nothing answers until it is started again.
+    pub fn stop(&mut self) {
+        let stopped = self.server.take().unwrap().terminate();
+        assert!(stopped.success(), "{stopped}");
+    }
+
+    /// Starts the server.
+    pub fn start_server(&mut self, arguments: &[&str]) {
+        self.server = Some(self.machine.serve(arguments));
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        self.command_at(&self.server.url(), arguments)
+        self.command_at(&self.server().url(), arguments)
     }
 
     pub fn command_at(&self, url: &str, arguments: &[&str]) -> Command {
@@ -44,12 +65,12 @@ impl House {
     }
 
     pub fn open_ask(&self) -> Value {
-        self.server.open_ask(&self.person)
+        self.server().open_ask(&self.person)
     }
 
     /// Answers the open ask as the person.
     pub fn answer(&self, answer: Value) {
-        let (status, event) = self.server.answer(&self.person, &self.open_ask(), answer);
+        let (status, event) = self.server().answer(&self.person, &self.open_ask(), answer);
         assert_eq!(status, 201, "{event}");
     }
 
@@ -59,19 +80,19 @@ impl House {
         let event = json!({
             "v": 1, "type": "question.answered", "id": ask["ask_id"].as_str().unwrap().replace("qst_", "evt_"),
             "workspace_id": ask["ask"]["workspace_id"], "run_id": ask["ask"]["run_id"], "ask_id": ask["ask_id"],
-            "actor": ask["ask"]["actor"], "idempotency_key": "settle", "answers": answers,
+            "actor": ask["ask"]["actor"], "idempotency_key": format!("settle {}", ask["ask_id"]), "answers": answers,
         });
-        let (status, event) = self.server.api(&self.harness, "POST", "/v1/events", Some(&event));
+        let (status, event) = self.server().api(&self.harness, "POST", "/v1/events", Some(&event));
         assert_eq!(status, 201, "{event}");
     }
 
     pub fn events(&self, event_type: &str) -> Vec<Value> {
-        let (_, page) = self.server.api(&self.person, "GET", &format!("/v1/events?type={event_type}"), None);
+        let (_, page) = self.server().api(&self.person, "GET", &format!("/v1/events?type={event_type}"), None);
         page["events"].as_array().unwrap().clone()
     }
 
     pub fn run_state(&self, run_id: &str) -> Value {
-        self.server.api(&self.harness, "GET", &format!("/v1/runs/{run_id}"), None).1["state"].clone()
+        self.server().api(&self.harness, "GET", &format!("/v1/runs/{run_id}"), None).1["state"].clone()
     }
 }
 

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
-use crate::serving::{LIMIT, Machine};
+use crate::serving::{LIMIT, Machine, until};
 
 /// What keys send.
 pub const UP: &str = "\x1b[A";
@@ -55,7 +56,11 @@ impl Tty {
         let mut child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let shown: Shown = Arc::new((
-            Mutex::new(State { parser: vt100::Parser::new(rows, columns, 0), raw: Vec::new(), ended: false }),
+            Mutex::new(State {
+                parser: vt100::Parser::new(at_least_one(rows), at_least_one(columns), 0),
+                raw: Vec::new(),
+                ended: false,
+            }),
             Condvar::new(),
         ));
         let mut reader = pair.master.try_clone_reader().unwrap();
@@ -84,6 +89,17 @@ impl Tty {
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
+    }
+
+    /// Presses keys again and again until the screen has this on it.
+    pub fn press_until(&mut self, keys: &str, text: &str) {
+        until(text, || {
+            if self.screen().contains(text) {
+                return Some(());
+            }
+            self.press(keys);
+            None
+        });
     }
 
     /// The screen as it is, without spaces at the ends of lines.
@@ -124,7 +140,7 @@ impl Tty {
 
     /// Makes the terminal another size.
     pub fn resize(&self, columns: u16, rows: u16) {
-        self.shown.0.lock().unwrap().parser.screen_mut().set_size(rows, columns);
+        self.shown.0.lock().unwrap().parser.screen_mut().set_size(at_least_one(rows), at_least_one(columns));
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
@@ -149,6 +165,10 @@ impl Drop for Tty {
             let _ = self.killer.kill();
         }
     }
+}
+
+fn at_least_one(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
 }
 
 fn screen(state: &State) -> String {
