@@ -64,9 +64,13 @@ impl clap::Args for Given {
 impl clap::FromArgMatches for Given {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut pieces: Vec<(usize, Piece)> = Vec::new();
-        let makers: [(&str, fn(String) -> Piece); 4] =
-            [("question", Piece::Question), ("value", Piece::Value), ("text", Piece::Text), ("none", |_| Piece::None)];
-        for (name, make) in makers {
+        for name in ["question", "value", "text", "none"] {
+            let make = |text: String| match name {
+                "question" => Piece::Question(text),
+                "value" => Piece::Value(text),
+                "text" => Piece::Text(text),
+                _ => Piece::None,
+            };
             let places = matches.indices_of(name).into_iter().flatten();
             let values = matches.get_many::<String>(name).into_iter().flatten();
             pieces.extend(places.zip(values.cloned().map(make)));
