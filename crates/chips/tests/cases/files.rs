@@ -1,0 +1,135 @@
+//! The data folder: M33, M35.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::events::chosen;
+use crate::support::process::{clean, output};
+use crate::support::scene::{Scene, seq};
+use crate::support::{Folder, LIMIT, Serve, until};
+
+#[test]
+fn m33_a_second_server_on_a_folder_is_refused_and_told_who_holds_it() {
+    let scene = Scene::new();
+    let second = output(Serve::command(&scene.folder, "127.0.0.1:0"));
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains(&scene.serve.process.id().to_string()), "{said}");
+    assert!(said.contains(&scene.folder.data().display().to_string()), "{said}");
+
+    // The first goes on; once it has gone, whichever way, the folder is free.
+    scene.open_ask();
+    let scene = scene.restart(Serve::kill);
+    assert_eq!(scene.harness.head(), 1);
+    let scene = scene.restart(Serve::stop);
+    assert_eq!(scene.harness.head(), 1);
+}
+
+#[test]
+fn an_init_on_a_folder_that_has_a_workspace_changes_nothing() {
+    let scene = Scene::new();
+    let again = scene.folder.run_admin(&["init"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(again.stdout.is_empty());
+    let served = scene.restart(Serve::stop);
+    let again = served.folder.run_admin(&["init"]);
+    assert_eq!(again.status.code(), Some(1));
+    served.harness.get("/v1/me").expect(200);
+    served.person.get("/v1/me").expect(200);
+}
+
+/// Serves a copy of the data folder from a small file system of its own, inside a mount namespace: as root, or as
+/// anybody where user namespaces are allowed. Nothing where neither goes.
+fn on_a_small_disk(folder: &Folder, disk: &Path) -> Option<Command> {
+    std::fs::create_dir_all(disk).unwrap();
+    let mount = format!("mount -t tmpfs -o size=24m chips-test '{}'", disk.display());
+    for namespace in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
+        let unshare = |script: &str| {
+            let mut command = Command::new("unshare");
+            clean(&mut command, folder.path());
+            command.args(namespace).args(["sh", "-c", script]);
+            command
+        };
+        if unshare(&mount).output().is_ok_and(|output| output.status.success()) {
+            let (chips, data, disk) = (env!("CARGO_BIN_EXE_chips"), folder.data(), disk.display());
+            let copy = format!("cp -a '{}/.' '{disk}/'", data.display());
+            let serve = format!("exec '{chips}' serve --data '{disk}' --listen 127.0.0.1:0");
+            return Some(unshare(&format!("{mount} && {copy} && {serve}")));
+        }
+    }
+    None
+}
+
+/// Takes up all room on the file system of this folder.
+fn fill(folder: &Path) -> PathBuf {
+    let path = folder.join("filler");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let mut block = vec![7_u8; 64 * 1024];
+    while !block.is_empty() {
+        if file.write_all(&block).is_err() {
+            let half = block.len() / 2;
+            block.truncate(half);
+        }
+    }
+    path
+}
+
+#[test]
+fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
+    let folder = Folder::new();
+    folder.admin(&["harness", "budget", &folder.text("/harness/id"), "--open", "none", "--hour", "none"]);
+    let disk = folder.path().join("disk");
+    let Some(command) = on_a_small_disk(&folder, &disk) else {
+        println!("SKIPPED: neither root nor user namespaces here, so no small file system can be mounted");
+        return;
+    };
+    let serve = Serve::spawn(command);
+    // `unshare` and `sh` have become the server: its view of the files is reached through its own process id.
+    let inside = PathBuf::from(format!("/proc/{}/root", serve.process.id())).join(disk.strip_prefix("/").unwrap());
+    let mut scene = Scene::of(folder, serve);
+    let run = scene.harness.open_run();
+    let first = scene.asked(&scene.harness.plain_ask(&run));
+    let mut stream = scene.person.stream();
+
+    let filler = fill(&inside);
+    // What lies allocated already may take some writes still. None of them is lost.
+    let mut written = vec![first.clone()];
+    let refused = until(LIMIT * 2, "the disk to be full", || {
+        let mut ask = scene.harness.plain_ask(&run);
+        ask["questions"][0]["prompt"] = "Is there room for this? ".repeat(160).into();
+        let answer = scene.harness.send(&ask);
+        match answer.status {
+            201 => {
+                written.push(answer.json());
+                None
+            }
+            _ => Some((ask, answer)),
+        }
+    });
+    let (ask, answer) = refused;
+    answer.expect_problem(503, "unavailable");
+    assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait > 0)));
+    assert_eq!(scene.serve.process.ended(), None, "it stays up");
+
+    // Reading goes on.
+    let log = scene.harness.log();
+    assert!(written.iter().all(|event| log.contains(event)));
+    assert!(log.iter().map(seq).eq(1..=log.len() as u64));
+    assert!(!log.iter().any(|event| event["id"] == ask["id"]), "nothing was appended");
+    assert_eq!(scene.person.state(&first), "open");
+    assert_eq!(stream.expect().seq(), 2, "streams stay open");
+
+    // Once there is room, writing goes on by itself, and the refused write takes its key as if for the first time.
+    std::fs::remove_file(filler).unwrap();
+    let stored: Value = until(LIMIT, "writes to go on", || {
+        let again = scene.harness.send(&ask);
+        assert!(matches!(again.status, 201 | 503), "{}", again.text());
+        (again.status == 201).then(|| again.json())
+    });
+    assert_eq!(seq(&stored), log.len() as u64 + 1);
+    scene.person.send(&scene.person.answer(&first, &[chosen("fence", &["leave"])])).expect(201);
+    scene.serve.stop();
+}
