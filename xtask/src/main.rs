@@ -4,6 +4,7 @@
 //! `docs/problems/`. Tests fail where what is checked in differs from what would be written.
 
 mod docs;
+mod load;
 mod schemas;
 
 use std::path::{Path, PathBuf};
@@ -24,12 +25,15 @@ enum Chore {
     Schemas,
     /// Write the documentation of events and problems to `docs/protocol/` and `docs/problems/`.
     Docs,
+    /// Measure durable asks a second and the time to an answer, beside what the disk alone can do.
+    Load(load::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Chores::parse().chore {
         Chore::Schemas => write_all(schemas::files()),
         Chore::Docs => write_all(docs::files()?),
+        Chore::Load(args) => load::run(&args),
     }
 }
 

@@ -101,9 +101,9 @@ fn m22_a_body_that_is_too_large_is_refused() {
         scene.harness.event_request(wire).header("Transfer-Encoding", "chunked").send(scene.harness.addr)
     };
     chunked(padded(limit + 1)).expect_problem(413, "too_large");
-    // Announced, but never sent: the answer does not wait for it.
+    // Who asks before sending is told so without having to send it.
     let announced = scene.harness.event_request("").header("Content-Length", "99999999");
-    announced.send(scene.harness.addr).expect_problem(413, "too_large");
+    announced.header("Expect", "100-continue").send(scene.harness.addr).expect_problem(413, "too_large");
 
     // What is far too large is not read to its end, whatever the client does.
     let mut conn = Conn::open(scene.harness.addr).unwrap();

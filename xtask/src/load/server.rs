@@ -1,0 +1,167 @@
+//! The server under load, and who speaks to it.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use chips_protocol::{AskId, EventId};
+use serde_json::{Value, json};
+
+use super::wire::Connection;
+
+/// A participant and its token.
+pub struct Participant {
+    kind: &'static str,
+    id: String,
+    pub token: String,
+}
+
+/// `chips serve` on a folder of its own. Killed when dropped.
+pub struct LoadServer {
+    child: Child,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+    workspace: String,
+    pub harness: Participant,
+    pub person: Participant,
+    count: AtomicU64,
+}
+
+/// What the store has committed so far.
+pub struct Commits {
+    pub commits: u64,
+}
+
+impl LoadServer {
+    /// Builds `chips` as this program was built, and serves a new data folder with it.
+    pub fn start() -> Result<Self> {
+        let chips = build()?;
+        // Not in the system's place for temporary files, which may be in memory.
+        let target = chips.parent().context("the folder of the build")?;
+        let folder = tempfile::Builder::new().prefix("load-").tempdir_in(target)?;
+        let data = folder.path().join("data");
+        let run = |words: &[&str]| -> Result<Value> {
+            let output = Command::new(&chips).args(words).arg("--json").arg("--data").arg(&data).output()?;
+            ensure!(output.status.success(), "chips {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
+        };
+        let made = run(&["init"])?;
+        let text = |pointer: &str| -> Result<String> {
+            Ok(made.pointer(pointer).and_then(Value::as_str).with_context(|| format!("no {pointer}"))?.to_owned())
+        };
+        let participant = |kind: &'static str| -> Result<Participant> {
+            Ok(Participant { kind, id: text(&format!("/{kind}/id"))?, token: text(&format!("/{kind}/token"))? })
+        };
+        let (workspace, harness, person) = (text("/workspace_id")?, participant("harness")?, participant("person")?);
+        run(&["harness", "budget", &harness.id, "--open", "none", "--hour", "none"])?;
+
+        let mut command = Command::new(&chips);
+        command.arg("serve").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0"]).env("CHIPS_LOG", "warn");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().context("what the server prints")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let address = loop {
+            let line = lines.next().context("the server ended before it listened")??;
+            if let Some((_, url)) = line.split_once("listening on http://") {
+                break url.trim().parse().with_context(|| format!("no address: {url}"))?;
+            }
+        };
+        // Whatever it prints later is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(Self { child, address, folder, workspace, harness, person, count: AtomicU64::new(0) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The folder beside the data, on the same file system.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// What the server's own figures say of its store.
+    pub fn commits(&self) -> Result<Commits> {
+        let figures = Connection::open(self.address)?.get("/metrics", "")?.ok()?;
+        let figures = String::from_utf8(figures)?;
+        let mut lines = figures.lines();
+        let commits =
+            lines.find_map(|line| line.strip_prefix("chips_store_commits ")).context("no count of commits")?;
+        Ok(Commits { commits: commits.trim().parse()? })
+    }
+
+    /// Opens a run of the harness.
+    pub fn open_run(&self) -> Result<String> {
+        let run = Connection::open(self.address)?.post("/v1/runs", &self.harness.token, "{}")?.created()?;
+        let run: Value = serde_json::from_slice(&run)?;
+        Ok(run["run_id"].as_str().context("a run_id")?.to_owned())
+    }
+
+    /// Another number, for identifiers that sort by when they were made.
+    fn next(&self) -> (u64, u128) {
+        let ms = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
+        (u64::try_from(ms).unwrap_or(u64::MAX), u128::from(self.count.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn event(&self, who: &Participant, run: &str, kind: &str, ask_id: &str) -> Value {
+        let (ms, count) = self.next();
+        json!({
+            "v": 1,
+            "type": kind,
+            "id": EventId::from_parts(ms, count).to_string(),
+            "workspace_id": self.workspace,
+            "actor": {"kind": who.kind, "id": who.id},
+            "run_id": run,
+            "idempotency_key": format!("load-{count}"),
+            "ask_id": ask_id,
+        })
+    }
+
+    /// An ask of usual size.
+    pub fn ask(&self, run: &str) -> Value {
+        let (ms, count) = self.next();
+        let mut ask = self.event(&self.harness, run, "question.ask", &AskId::from_parts(ms, count).to_string());
+        ask["questions"] = super::questions();
+        ask["timeout_seconds"] = json!(3600);
+        ask["on_no_answer"] = json!("use_default");
+        ask
+    }
+
+    /// An answer to it.
+    pub fn answer(&self, ask: &Value) -> Value {
+        let (run, ask_id) = (ask["run_id"].as_str().unwrap_or_default(), ask["ask_id"].as_str().unwrap_or_default());
+        let mut answer = self.event(&self.person, run, "question.answered", ask_id);
+        answer["answers"] = json!([{"question_id": "delivery", "values": ["26"]}]);
+        answer
+    }
+
+    /// Ends the server.
+    pub fn stop(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for LoadServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Builds `chips` in the profile of this program, and says where it is.
+fn build() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().context("the folder of this program")?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "-p", "chips"]).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    ensure!(cargo.status()?.success(), "chips can't be built");
+    Ok(folder.join("chips"))
+}
