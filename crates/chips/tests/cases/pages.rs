@@ -193,6 +193,8 @@ fn m29_fetching_pages_changes_nothing_and_uses_no_link_up() {
     let scene = Scene::new();
     let (open, closed) = (scene.open_ask(), scene.open_ask());
     scene.person.send(&scene.person.answer(&closed, &[chosen("fence", &["paint"])])).expect(201);
+    // That the answer went out to its harness is noted a little later; the rest stays as it is from then on.
+    until(LIMIT, "the delivery to be noted", || (!scene.harness.ask(&closed)["delivered_at"].is_null()).then_some(()));
     let link = scene.folder.text("/sign_in_url");
     let fresh = text(&scene.folder.admin(&["person", "link", &scene.person.id]), "/sign_in_url");
     let from: Vec<_> = [
