@@ -1,4 +1,4 @@
-//! Who may see and do what: H01 to H07, H12, H15, H16, H18.
+//! Who may see and do what: H01 to H07, H12, H15 to H18.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -355,6 +355,23 @@ fn h16_a_thousand_connections_that_dawdle_are_closed_and_delay_nobody() {
     });
     println!("{wanted} dawdling connections were closed within {:?}", began.elapsed());
     scene.asked(&scene.harness.plain_ask(&run));
+}
+
+#[test]
+fn h17_what_a_peer_says_of_where_it_comes_from_is_not_believed() {
+    let scene = Scene::new();
+    let guess = |n: usize| {
+        let from = format!("203.0.113.{n}");
+        let request = Request::get("/v1/me").bearer(&format!("chips_hk_{n:038}"));
+        let request = request.header("X-Forwarded-For", &from).header("X-Real-IP", &from);
+        request.header("Forwarded", &format!("for={from}")).send(scene.serve.addr)
+    };
+    // Whoever guesses tokens is slowed down, whatever address each guess claims to come from.
+    let slowed = (0..250).map(guess).find(|answer| answer.status != 401).expect("an end to the guessing");
+    slowed.expect_problem(429, "rate_limited");
+    assert!(slowed.header("retry-after").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait > 0)));
+    // A good token from the same place is not held up.
+    scene.harness.get("/v1/me").expect(200);
 }
 
 #[test]
