@@ -155,14 +155,10 @@ async fn closed_or_later(
             () = state.stopping.cancelled() => {}
             () = gone => return Ok(ask),
             () = renew => {}
-            changed = access.changed() => {
-                if changed.is_err() {
-                    return Ok(ask);
-                }
-                caller.identity =
-                    caller.credential.identity(state).await?.ok_or_else(ApiError::unauthenticated)?;
-            }
+            changed = access.changed() => if changed.is_err() { return Ok(ask) },
         }
+        // Whatever ended the wait: the token may have ended meanwhile, by somebody's doing or by itself.
+        caller.identity = caller.credential.identity(state).await?.ok_or_else(ApiError::unauthenticated)?;
     }
 }
 

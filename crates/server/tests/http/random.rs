@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -105,9 +105,9 @@ fn any_query() -> impl Strategy<Value = String> {
         .prop_map(|pairs| pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&"))
 }
 
-/// Values of a strategy, as many as asked for. Nothing is shrunk: a failure shows the request itself.
+/// Values of a strategy, as many as asked for, and the same each time. Nothing is shrunk: a failure shows the request itself.
 fn some<T: std::fmt::Debug>(strategy: &impl Strategy<Value = T>, count: usize) -> Vec<T> {
-    let mut runner = TestRunner::new(Config::default());
+    let mut runner = TestRunner::deterministic();
     (0..count).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 

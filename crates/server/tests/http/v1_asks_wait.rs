@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Raw, Reply, Setup, TestApp, answer, ask, ask_id_of, id, until, within};
 
+/// Longer than any overlap, from whichever clock it is counted.
+const YEAR_MS: i64 = 365 * 24 * 3_600_000;
+
 /// Begins a wait and returns once the server knows of it.
 async fn waiting(app: &TestApp, of: &crate::support::Actor, path: &str) -> tokio::task::JoinHandle<Reply> {
     let before = waiters(app).await;
@@ -93,6 +96,18 @@ async fn the_end_of_the_token_ends_the_wait() {
     within(wait).await.unwrap().problem(401, "unauthenticated");
     assert_eq!(waiters(&app).await, 1);
     kept.abort();
+}
+
+#[tokio::test]
+async fn a_token_that_ended_by_itself_gets_no_answer() {
+    let (setup, time) = Setup::by_hand();
+    let app = TestApp::with(setup).await;
+    let (_, path) = asked(&app).await;
+    app.admin().rotate(app.harness.id, Some(60_000)).unwrap();
+    let wait = waiting(&app, &app.harness, &path).await;
+    // The deadline passes too: the ask closes, and its answer is nobody's any more who holds the old token.
+    time.pass_ms(YEAR_MS);
+    within(wait).await.unwrap().problem(401, "unauthenticated");
 }
 
 #[tokio::test]

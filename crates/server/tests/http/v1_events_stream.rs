@@ -163,6 +163,21 @@ async fn a_new_token_ends_the_old_one_s_stream() {
 }
 
 #[tokio::test]
+async fn a_stream_ends_soon_after_its_token_ended_by_itself() {
+    let (mut setup, time) = Setup::by_hand();
+    setup.config.limits.comment = Duration::from_millis(20);
+    let app = TestApp::with(setup).await;
+    app.admin().rotate(app.harness.id, Some(60_000)).unwrap();
+    let mut stream = app.harness.stream("/v1/events/stream").await;
+    assert_eq!(stream.next().await, Some(Frame::Retry(1000)));
+    for _ in 0..10 {
+        assert_eq!(stream.next().await, Some(Frame::Comment));
+    }
+    time.pass_ms(365 * 24 * 3_600_000);
+    assert_eq!(stream.rest().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
 async fn h06_whoever_leaves_a_space_gets_no_more_of_it() {
     let app = TestApp::with(never_comments()).await;
     let run = app.harness.run_in(app.closed_space).await;
