@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Interrupt, interrupt
 
 import chips
 import chips.langgraph
@@ -189,6 +189,18 @@ class TestWhatIsLeft:
         with shared.somebody(pick("yes")):
             result = chips.langgraph.drive(people, graph(ship), {}, thread(), version="v2")
         assert result.value["log"][0]["status"] == "answered" and result.interrupts == ()
+
+
+class TestBudget:
+    @pytest.mark.parametrize("own_run", [True, False])
+    def test_a_spent_budget_leaves_no_question_that_nobody_waits_for(self, server: Server, own_run: bool) -> None:
+        server.command("harness", "budget", server.harness_id, "--open", "1", "--data", str(server.folder))
+        with server.harness() as client:
+            run = None if own_run else client.open_run()
+            first, second = (Interrupt(value=SHIP.to_json(), id=each) for each in ("a", "b"))
+            with pytest.raises(chips.OverBudget):
+                chips.langgraph.resume(client, [first, second], run=run)
+        assert [ask.state for ask in server.asks()] == ["withdrawn"]
 
 
 class TestRestarts:

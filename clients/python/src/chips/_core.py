@@ -230,23 +230,23 @@ class Operations:
             own_run = _ids.same_ulid("run_", ask_id)
             yield from self.open_run(title, run_id=own_run, labels=labels, lease_seconds=LEASE)
         try:
-            stored = yield from self.ask(
-                questions,
-                run=own_run or run,
-                timeout_seconds=timeout_seconds,
-                on_no_answer=on_no_answer,
-                ask_id=ask_id,
-                agent=agent,
-            )
-        except (Refused, ValueError):
-            yield from self._tidy(own_run)
-            raise
-        try:
+            try:
+                stored = yield from self.ask(
+                    questions,
+                    run=own_run or run,
+                    timeout_seconds=timeout_seconds,
+                    on_no_answer=on_no_answer,
+                    ask_id=ask_id,
+                    agent=agent,
+                )
+            except (Refused, ValueError):
+                yield from self._tidy(own_run)
+                raise
             outcome = yield from self.wait(stored, timeout=wait_timeout)
         except Exception:
             raise
         except BaseException:
-            log.warning("interrupted: %s may still be open; the same ask_id takes it up again", ask_id)
+            log.warning("interrupted: %s may be open; the same ask_id takes it up again", ask_id)
             raise
         yield from self._tidy(own_run)
         return outcome

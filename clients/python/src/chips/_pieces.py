@@ -17,7 +17,7 @@ from typing import Any
 from chips import _ids
 from chips._core import LEASE, Operations
 from chips._op import Call, Op
-from chips.errors import ChipsError, InvalidEvent
+from chips.errors import ChipsError, InvalidEvent, Refused
 from chips.outcome import Answered, Outcome, Settled, Withdrawn
 from chips.types import AskEvent, OnNoAnswer, Option, Participant, Question, Run, Stored, question
 
@@ -75,6 +75,7 @@ class Wanted:
     questions: tuple[Question, ...]
     timeout_seconds: float | None = None
     on_no_answer: OnNoAnswer | None = None
+    approval: bool = False
     again: Callable[[Outcome], bool] = field(default=lambda outcome: isinstance(outcome, Withdrawn), compare=False)
     """Whether an ask of an earlier process that ended so is to be asked anew."""
 
@@ -95,8 +96,8 @@ def consult(ops: Operations, piece: str, wanted: Sequence[Wanted], choices: Choi
         yield from ops.open_run(choices.title, run_id=run, labels=choices.labels, lease_seconds=LEASE)
         own_run = run if choices.key is None else None
     outcomes: list[Outcome | None] = []
+    stored: list[Stored[AskEvent] | None] = []
     try:
-        stored: list[Stored[AskEvent] | None] = []
         for each in wanted:
             stored.append((yield from _ask(ops, each, run, choices, seed, 0)))
         for each, asked in zip(wanted, stored, strict=True):
@@ -108,18 +109,32 @@ def consult(ops: Operations, piece: str, wanted: Sequence[Wanted], choices: Choi
                 attempt += 1
                 asked = yield from _ask(ops, each, run, choices, seed, attempt)
             outcomes.append(outcome)
-    except ChipsError:
-        yield from ops._tidy(own_run)
+    except Refused:
+        if choices.key is None:  # nobody can take these up again
+            yield from _take_back(ops, stored, own_run)
         raise
     yield from ops._tidy(own_run)
     return outcomes
+
+
+def _take_back(ops: Operations, stored: Sequence[Stored[AskEvent] | None], own_run: str | None) -> Op[None]:
+    """Withdraws what is open, so that nobody answers what nobody waits for."""
+    if own_run is not None:
+        yield from ops._tidy(own_run)
+        return
+    for asked in stored:
+        if asked is not None:
+            try:
+                yield from ops.withdraw(asked)
+            except ChipsError:
+                log.debug("%s could not be withdrawn", asked.ask_id, exc_info=True)
 
 
 def _ask(
     ops: Operations, wanted: Wanted, run: Run | str | None, choices: Choices, seed: tuple[str, ...], attempt: int
 ) -> Op[Stored[AskEvent] | None]:
     timeout = wanted.timeout_seconds if wanted.timeout_seconds is not None else choices.timeout_seconds
-    policy = wanted.on_no_answer or choices.on_no_answer
+    policy = wanted.on_no_answer or (None if wanted.approval else choices.on_no_answer)
     content = json.dumps([[each.to_json() for each in wanted.questions], timeout, policy, attempt])
     try:
         return (
@@ -278,7 +293,7 @@ def approval(
         return None
     options = [Option(APPROVE, "Approve"), Option(REJECT, "Reject")]
     asked = question(prompt, options, id="approval", allow_free_text=True)
-    return Wanted(name, (asked,), again=lambda outcome: not isinstance(outcome, (Answered, Settled)))
+    return Wanted(name, (asked,), approval=True, again=lambda outcome: not isinstance(outcome, (Answered, Settled)))
 
 
 def approval_answer(outcome: Outcome | None) -> ApprovalAnswer | None:

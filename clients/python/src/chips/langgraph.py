@@ -66,7 +66,7 @@ def drive(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
     **invoke: Any,
@@ -78,7 +78,7 @@ def drive(
     ever. The asks belong to `run`, else to a run of the thread. `key` stands for the thread where its `thread_id` is
     not unique among your programs. `invoke` goes to `graph.invoke`.
     """
-    choices = Choices(run, key or _thread(config), title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key or _thread(config), title, labels, as_agent, timeout_seconds, on_no_answer)
     return client._drive(_drive(client._ops, graph, input, config, choices, invoke))
 
 
@@ -92,13 +92,13 @@ async def adrive(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
     **invoke: Any,
 ) -> Any:
     """`drive`, awaited: with `graph.ainvoke`."""
-    choices = Choices(run, key or _thread(config), title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key or _thread(config), title, labels, as_agent, timeout_seconds, on_no_answer)
     return await client._drive(_drive(client._ops, graph, input, config, choices, invoke))
 
 
@@ -110,7 +110,7 @@ def resume(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
 ) -> Command[Any] | None:
@@ -119,7 +119,7 @@ def resume(
     Nothing where none of them could be put to people, or none was decided. `key` (a thread's id, say) makes them the
     same asks after a restart of your program.
     """
-    choices = Choices(run, key, title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key, title, labels, as_agent, timeout_seconds, on_no_answer)
     return client._drive(_resume(client._ops, interrupts, choices, Counter(), set()))
 
 
@@ -131,12 +131,12 @@ async def aresume(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
 ) -> Command[Any] | None:
     """`resume`, awaited."""
-    choices = Choices(run, key, title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key, title, labels, as_agent, timeout_seconds, on_no_answer)
     return await client._drive(_resume(client._ops, interrupts, choices, Counter(), set()))
 
 

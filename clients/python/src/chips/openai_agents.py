@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from chips import _ids
 from chips._clients import AsyncClient, Client
 from chips._core import Operations
 from chips._op import Op
@@ -181,7 +180,7 @@ def _decide(ops: Operations, state: RunState[Any], choices: Choices, given_up: s
     pending: list[tuple[str, ToolApprovalItem]] = []
     wanted = []
     for item in state.get_interruptions():
-        name = item.call_id or _ids.new_key()
+        name = item.call_id or f"{item.qualified_name} {item.arguments}"
         held = None
         if name not in given_up:
             held = approval(name, item.qualified_name or "a tool", item.arguments or "", _whose(item))

@@ -62,7 +62,7 @@ def answer_sync(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
 ) -> DeferredToolResults:
@@ -73,7 +73,7 @@ def answer_sync(
     has a result that says so; an approval that timed out has none. `key` (a conversation's id, say) makes them the same
     asks after a restart of your program: the tool calls' ids have to be unique under it.
     """
-    choices = Choices(run, key, title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key, title, labels, as_agent, timeout_seconds, on_no_answer)
     return client._drive(_answer(client._ops, requests, choices))
 
 
@@ -85,12 +85,12 @@ async def answer(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
 ) -> DeferredToolResults:
     """`answer_sync`, awaited."""
-    choices = Choices(run, key, title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key, title, labels, as_agent, timeout_seconds, on_no_answer)
     return await client._drive(_answer(client._ops, requests, choices))
 
 
@@ -101,7 +101,7 @@ def handler(
     key: str | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
-    agent: str | None = None,
+    as_agent: str | None = None,
     timeout_seconds: float | None = None,
     on_no_answer: OnNoAnswer | None = None,
 ) -> Callable[[RunContext[Any], DeferredToolRequests], Awaitable[DeferredToolResults | None]]:
@@ -109,7 +109,7 @@ def handler(
 
     agent = Agent(model, capabilities=[HandleDeferredToolCalls(handler=chips.pydantic_ai.handler(people))])
     """
-    choices = Choices(run, key, title, labels, agent, timeout_seconds, on_no_answer)
+    choices = Choices(run, key, title, labels, as_agent, timeout_seconds, on_no_answer)
 
     async def handle(context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         results = await client._drive(_answer(client._ops, requests, choices))
