@@ -229,6 +229,22 @@ class TestWaiting:
         conductor.drive(conductor.ops.wait(ASK))
         assert len(conductor.sleeps) == 8 and conductor.sleeps[-1] == 15.0
 
+    def test_a_slice_that_was_waited_out_ends_a_row_of_failures(self) -> None:
+        def whole_slice(request: Request) -> Response:
+            conductor.now += 50
+            return json_reply(ask_json())
+
+        hasty = [json_reply(ask_json())] * 3
+        conductor = Conductor(*hasty, whole_slice, *hasty, json_reply(ask_json("answered", answers=YES)))
+        conductor.drive(conductor.ops.wait(ASK))
+        assert conductor.sleeps == [0.25, 0.5, 1.0] * 2
+
+    def test_a_wish_to_be_left_alone_is_not_heeded_for_ever(self) -> None:
+        wish = problem(503, "unavailable", {"retry-after": "1000000"})
+        conductor = Conductor(wish, json_reply(ask_json("answered", answers=YES)))
+        conductor.drive(conductor.ops.wait(ASK))
+        assert 300 < conductor.sleeps[0] < 301
+
     def test_giving_up_is_nobodys_answer(self) -> None:
         def slice_of_waiting(request: Request) -> Response:
             conductor.now += int(request.query[0][1])
@@ -425,6 +441,11 @@ class TestStreaming:
         conductor = Conductor(self.page(), [sse([future])])
         (event,) = conductor.take(conductor.ops.stream(), 1)
         assert isinstance(event, chips.OtherEvent) and event.raw == future
+
+    def test_a_stream_that_said_something_ends_a_row_of_failures(self) -> None:
+        conductor = Conductor(self.page(), CUT, CUT, [b":\n\n", CUT], CUT, [sse(events(11))])
+        conductor.take(conductor.ops.stream(), 1)
+        assert conductor.sleeps == [0.25, 0.5, 0.25, 0.5]
 
     def test_it_comes_back_slowly_to_a_server_that_hangs_up_at_once(self) -> None:
         conductor = Conductor(self.page(), *[[]] * 6, [sse(events(11))])

@@ -172,7 +172,7 @@ def test_a_reader_that_leaves_hangs_up(serve: Serve) -> None:
 def test_more_waits_at_once_than_a_pool_usually_holds() -> None:
     async def scenario(url: str) -> list[chips.Outcome]:
         async with chips.AsyncClient(url, "chips_hk_test") as client:
-            return await asyncio.gather(*(client.wait(ASK) for _ in range(150)))
+            return await asyncio.wait_for(asyncio.gather(*(client.wait(ASK) for _ in range(150))), 60)
 
     gate = asyncio.Event()
 
