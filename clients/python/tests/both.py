@@ -47,6 +47,7 @@ class Blocking:
         if self.loop.is_closed():
             return
         self.loop.run_until_complete(self.client.close())
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
 

@@ -191,6 +191,14 @@ class TestWhatIsLeft:
         assert result.value["log"][0]["status"] == "answered" and result.interrupts == ()
 
 
+    def test_what_a_node_raises_is_raised(self, drive: Drive) -> None:
+        def fail(state: State) -> State:
+            raise ZeroDivisionError("of the node's own")
+
+        with pytest.raises(ZeroDivisionError, match="of the node's own"):
+            drive(graph(fail), {}, thread())
+
+
 class TestBudget:
     @pytest.mark.parametrize("own_run", [True, False])
     def test_a_spent_budget_leaves_no_question_that_nobody_waits_for(self, server: Server, own_run: bool) -> None:

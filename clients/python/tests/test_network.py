@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
 import pytest
 import trustme
 
@@ -19,7 +20,7 @@ import chips
 from chips import _core
 from tests import nasty
 from tests.both import Kind, open_client
-from tests.conductor import ASK, RUN, YES, ask_event, ask_json, sse
+from tests.conductor import ASK, ME, RUN, YES, ask_event, ask_json, sse
 
 SHIP = chips.question("Ship it?", {"yes": "Ship", "no": "Hold"})
 Serve = Callable[..., tuple[nasty.Nasty, chips.Client]]
@@ -185,6 +186,31 @@ def test_more_waits_at_once_than_a_pool_usually_holds() -> None:
     server = nasty.Nasty(*[together] * 150)
     with server.serving():
         assert len(asyncio.run(scenario(server.url))) == 150
+
+
+def test_an_httpx_client_of_ones_own_is_used_and_left_open() -> None:
+    heard: list[httpx.Request] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        heard.append(request)
+        return httpx.Response(200, json=ME)
+
+    async def scenario() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(respond), follow_redirects=True) as own:
+            async with chips.AsyncClient("https://chips.example/base", "chips_hk_test", http=own) as client:
+                await client.me()
+            assert not own.is_closed
+
+    with httpx.Client(transport=httpx.MockTransport(respond), follow_redirects=True) as own:
+        with chips.Client("https://chips.example/base", "chips_hk_test", http=own) as client:
+            client.me()
+        assert not own.is_closed
+    asyncio.run(scenario())
+    for request in heard:
+        assert request.url == "https://chips.example/base/v1/me"
+        assert request.headers["authorization"] == "Bearer chips_hk_test"
+        assert request.extensions["timeout"]["pool"] is None
+    assert len(heard) == 2
 
 
 def test_a_cancelled_wait_lets_go() -> None:

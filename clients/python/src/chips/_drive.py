@@ -279,7 +279,9 @@ class AsyncDriver(_Driver):
             raise _lost(error) from error
 
     async def _hang_up(self, link: _AsyncLink) -> None:
-        reply, link.reply, link.pieces = link.reply, None, None
+        reply, pieces, link.reply, link.pieces = link.reply, link.pieces, None, None
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
         if reply is not None:
             await reply.aclose()
 
