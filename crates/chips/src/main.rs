@@ -99,6 +99,17 @@ mod tests {
     }
 
     #[test]
+    fn every_command_shows_examples() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let shown = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(shown.contains("Examples:"), "`{}` has no examples", path.trim());
+            command.get_subcommands().filter(|sub| sub.get_name() != "help").for_each(|sub| check(sub, &path));
+        }
+        check(&command_line(), "");
+    }
+
+    #[test]
     fn an_error_is_one_line_whatever_it_quotes() {
         let error = anyhow::anyhow!("no such\n\u{1b}[31mhost").context("can't connect");
         assert_eq!(one_line(&error), r"can't connect: no such \u{1b}[31mhost");

@@ -91,3 +91,57 @@ fn a_folder_of_something_else_is_wrong_and_stays_as_it_is() {
     assert!(says(&report).contains("no database of Chips"), "{report}");
     assert!(std::fs::read(&database).unwrap() == before);
 }
+
+/// A configuration file as `chips connect` writes it.
+fn configure(machine: &Machine, table: &str, url: &str, token: &str, mode: u32) -> std::path::PathBuf {
+    let folder = machine.home().join(".config/chips");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("config.toml");
+    std::fs::write(&path, format!("[{table}]\nurl = \"{url}\"\ntoken = \"{token}\"\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+#[test]
+fn a_good_token_is_told_with_whom_it_speaks_for() {
+    let machine = Machine::new();
+    let made = machine.json(&["init"]);
+    let server = machine.serve(&[]);
+    configure(&machine, "person", &server.url(), made["person"]["token"].as_str().unwrap(), 0o600);
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 0, "{report}");
+    assert!(
+        says(&report).contains(&format!("it speaks for Owner ({})", made["person"]["id"].as_str().unwrap())),
+        "{report}"
+    );
+    assert!(!report.to_string().contains("chips_uk_"), "{report}");
+}
+
+#[test]
+fn a_token_that_has_ended_is_wrong() {
+    let machine = Machine::new();
+    let made = machine.json(&["init"]);
+    let server = machine.serve(&[]);
+    configure(&machine, "harness", &server.url(), made["harness"]["token"].as_str().unwrap(), 0o600);
+    machine.json(&["harness", "disable", made["harness"]["id"].as_str().unwrap()]);
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    let wrong = wrong(&report);
+    assert!(wrong.len() == 1 && wrong[0]["says"].as_str().unwrap().contains("not good"), "{report}");
+}
+
+#[test]
+fn a_server_that_is_not_there_and_a_file_that_others_read_are_both_wrong() {
+    let machine = Machine::new();
+    let made = machine.json(&["init"]);
+    let server = machine.serve(&[]);
+    let url = server.url();
+    assert_eq!(server.terminate().code(), Some(0));
+    let path = configure(&machine, "harness", &url, made["harness"]["token"].as_str().unwrap(), 0o644);
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    let wrong = wrong(&report);
+    assert_eq!(wrong.len(), 2, "{report}");
+    assert!(wrong[0]["mend"].as_str().unwrap().contains(&format!("chmod 600 {}", path.display())), "{report}");
+    assert!(wrong[1]["says"].as_str().unwrap().contains(&url), "{report}");
+}

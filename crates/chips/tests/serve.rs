@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::json;
-use serving::{LIMIT, Machine, Serving, Terminal, listening_on, secrets_in, until};
+use serving::{LIMIT, Machine, Printed, Serving, Terminal, listening_on, secrets_in, until};
 
 #[test]
 fn it_says_where_it_listens_once_it_can_serve() {
@@ -66,6 +66,42 @@ fn a_first_start_that_nobody_watches_shows_no_secret() {
     for line in err.text().lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
+}
+
+#[test]
+fn the_lines_to_copy_on_a_terminal_work_as_they_stand() {
+    let machine = Machine::new();
+    let (server, shown) = Terminal::new(80).spawn(&mut machine.command(&["serve"]));
+    let mut server = server.wait_until_it_listens();
+    let text = shown.wait_for("the whole greeting", |text| text.contains("only their hashes").then(|| text.to_owned()));
+    let line =
+        |begin: &str| text.lines().find(|line| line.starts_with(begin)).unwrap_or_else(|| panic!("{text}")).trim_end();
+    let export = line("export CHIPS_URL=http://127.0.0.1:");
+    assert!(export.contains(" CHIPS_TOKEN=chips_hk_"), "{export}");
+    let ask = text.lines().map(str::trim_end).find(|line| line.contains("chips") && line.contains(" ask '")).unwrap();
+
+    let mut shell = Command::new("sh");
+    machine.clean(&mut shell);
+    let mut shell = shell.arg("-c").arg(format!("{export}\n{ask}\n")).stdout(Stdio::piped()).spawn().unwrap();
+    let answer = Printed::read(shell.stdout.take().unwrap());
+
+    let user_token = text.split("CHIPS_USER_TOKEN=").nth(1).unwrap().split_whitespace().next().unwrap();
+    let ask = server.open_ask(user_token);
+    let (status, body) = server.answer(
+        user_token,
+        &ask,
+        json!({ "question_id": ask["ask"]["questions"][0]["question_id"], "values": ["26"] }),
+    );
+    assert_eq!(status, 201, "{body}");
+    assert_eq!(answer.to_end(), "26\n");
+    assert!(shell.wait().unwrap().success());
+
+    // The link works once, as it stands.
+    let link = text.lines().map(str::trim_end).find(|line| line.contains("/sign-in/")).unwrap();
+    let path = link.split_once("/sign-in/").unwrap().1;
+    assert_eq!(server.http("GET", &format!("/sign-in/{path}"), &[], "").0, 200);
+    server.signal(Signal::INT);
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]

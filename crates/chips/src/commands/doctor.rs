@@ -6,12 +6,15 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use chips_client::{Client, TokenKind};
+use chips_protocol::problem::ProblemCode;
 use chips_store::OpenError;
 use chips_store::admin::{self, Admin};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::config::{self, Connection};
 use crate::folder::{Folder, shell_word};
 use crate::{args, exit, folder, output, runtime};
 
@@ -62,6 +65,7 @@ pub struct Findings {
 }
 
 const DATA: &str = "data folder";
+const CONFIGURATION: &str = "configuration";
 
 impl Findings {
     fn ok(&mut self, area: &'static str, says: impl Into<String>) {
@@ -111,6 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let findings = runtime::block_on(async {
         let mut findings = Findings::default();
         data_folder(&folder, &mut findings).await;
+        configuration(&mut findings).await;
         Ok(findings)
     })?;
     let well = findings.all_well();
@@ -247,4 +252,82 @@ async fn ready(address: SocketAddr) -> Result<u16, String> {
     let line = String::from_utf8_lossy(&reply);
     let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|status| status.parse().ok());
     status.ok_or_else(|| "something else answers there".to_owned())
+}
+
+/// The user's own configuration: whether others can read it, and whether its tokens are good where they go.
+async fn configuration(findings: &mut Findings) {
+    let path = match config::path() {
+        Ok(path) => path,
+        Err(error) => return findings.wrong(CONFIGURATION, format!("{error:#}"), "set HOME or XDG_CONFIG_HOME"),
+    };
+    if let Some(mode) = config::open_to_others(&path) {
+        findings.wrong(
+            CONFIGURATION,
+            format!("other users of this machine can read {} (mode {mode:04o})", path.display()),
+            format!("`chmod 600 {}`", shell_word(&path.to_string_lossy())),
+        );
+    }
+    let kept = match config::load() {
+        Ok(kept) => kept,
+        Err(error) => {
+            let anew = format!("`mv {0} {0}.old`, then `chips connect URL`", shell_word(&path.to_string_lossy()));
+            return findings.wrong(CONFIGURATION, format!("{error:#}"), anew);
+        }
+    };
+    let mut any = false;
+    for (kind, kept) in [(TokenKind::Harness, kept.harness.is_some()), (TokenKind::Person, kept.person.is_some())] {
+        let variable = config::variable(kind);
+        let from = match std::env::var_os(variable) {
+            Some(value) if !value.is_empty() => variable.to_owned(),
+            _ if kept => path.display().to_string(),
+            _ => continue,
+        };
+        any = true;
+        match config::connection(kind) {
+            Ok(connection) => token(&from, &connection, findings).await,
+            Err(error) => findings.wrong(CONFIGURATION, format!("{error:#}"), "`chips connect URL` sets both right"),
+        }
+    }
+    if !any {
+        let connect = "`chips connect URL` keeps one for `chips ask`, `chips inbox` and the others";
+        findings.note(
+            CONFIGURATION,
+            format!("no token, neither in the environment nor in {}", path.display()),
+            connect,
+        );
+    }
+}
+
+/// Whether a token is good at the server that it goes to.
+async fn token(from: &str, connection: &Connection, findings: &mut Findings) {
+    let Connection { address, token } = connection;
+    let whose = config::whose(token.kind());
+    let client = Client::builder(&address.to_string(), token.secret())
+        .connect_within(READY_WITHIN)
+        .reply_within(READY_WITHIN)
+        .retry_for(Some(Duration::ZERO))
+        .build();
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => return findings.wrong(CONFIGURATION, error.to_string(), "then run `chips doctor` again"),
+    };
+    match client.me().await {
+        Ok(me) => {
+            let (id, name) = (me.participant.id, me.participant.name);
+            findings
+                .ok(CONFIGURATION, format!("{from}: {whose} token, good at {address}: it speaks for {name} ({id})"));
+        }
+        Err(error) if error.code() == Some(ProblemCode::Unauthenticated) => findings.wrong(
+            CONFIGURATION,
+            format!("{from}: {whose} token that is not good at {address}: it has ended, or is another server's"),
+            format!(
+                "have a new one made (`chips harness rotate` or `chips person rotate`), then `chips connect {address}`"
+            ),
+        ),
+        Err(error) => findings.wrong(
+            CONFIGURATION,
+            format!("{from}: {error}"),
+            "start the server there, or `chips connect URL` if it is elsewhere now",
+        ),
+    }
 }
