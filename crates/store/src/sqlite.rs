@@ -278,11 +278,10 @@ impl Sqlite {
     }
 
     pub(crate) async fn stats(&self) -> Result<Stats, StoreError> {
-        let open_asks = self.inner.pool.read(view::open_asks).await?;
         let figures = &self.inner.shared.figures;
         let size = |path: PathBuf| std::fs::metadata(path).map(|found| found.len()).unwrap_or_default();
         Ok(Stats {
-            open_asks,
+            open_asks: lock(&self.inner.shared.usages).open(),
             opened: figures.opened.load(Ordering::Relaxed),
             closed: figures.closed(),
             commits: figures.commits.load(Ordering::Relaxed),

@@ -16,8 +16,8 @@ use crate::{AskFilter, AsksQuery, Clock, Identity};
 
 /// Rows that one step looks through at most.
 const ROWS: usize = 20_000;
-/// Rows whose text one step reads at most.
-const TEXTS: usize = 2_000;
+/// Bytes of JSON that one step reads for their text, about.
+const TEXT_BYTES: usize = 8 << 20;
 
 /// A list in the making.
 pub(crate) struct List {
@@ -90,7 +90,7 @@ impl List {
         let mut rows = if self.by_urgency() { by_urgency(connection)? } else { newest_first(connection, &wanted)? };
         let mut found = rows.query(wanted.parameters(self.by_urgency(), self.from.as_ref()))?;
         while let Some(row) = found.next()? {
-            if looked == ROWS || read == TEXTS {
+            if looked == ROWS || read >= TEXT_BYTES {
                 return Ok(self);
             }
             looked += 1;
@@ -101,8 +101,9 @@ impl List {
                 continue;
             }
             if let Some(text) = &self.text {
-                read += 1;
-                if !says(connection, candidate.pos, text)? {
+                let (says, bytes) = says(connection, candidate.pos, text)?;
+                read += bytes;
+                if !says {
                     continue;
                 }
             }
@@ -241,7 +242,8 @@ fn newest_first<'a>(connection: &'a Connection, wanted: &Wanted) -> Result<Cache
     let from = match (wanted.run_no, wanted.harnesses.first()) {
         (Some(_), _) => "INDEXED BY asks_by_run WHERE run_no = ?2",
         (None, Some(_)) => "INDEXED BY asks_by_harness WHERE harness_no = ?2",
-        (None, None) => "WHERE ?2 IS NULL",
+        // Else the planner takes an index on the workspace, and sorts all of it.
+        (None, None) => "NOT INDEXED WHERE ?2 IS NULL",
     };
     connection.prepare_cached(&format!(
         "SELECT pos, tier, deadline, state, run_no, harness_no, space_no FROM asks {from}
@@ -249,19 +251,21 @@ fn newest_first<'a>(connection: &'a Connection, wanted: &Wanted) -> Result<Cache
     ))
 }
 
-/// Whether the text stands in a prompt, an option's label, the answer's free text or the run's title.
-fn says(connection: &Connection, pos: i64, text: &str) -> Result<bool> {
+/// Whether the text stands in a prompt, an option's label, the answer's free text or the run's title, and how many
+/// bytes were read to find out.
+fn says(connection: &Connection, pos: i64, text: &str) -> Result<(bool, usize)> {
     let mut statement = connection.prepare_cached(
         "SELECT r.title, q.body, c.body FROM asks a JOIN runs r ON r.no = a.run_no
          JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos WHERE a.pos = ?1",
     )?;
     let (title, asked, answered): (Option<String>, String, Option<String>) =
         statement.query_row([pos], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let bytes = asked.len() + answered.as_deref().map_or(0, str::len);
     let has = |found: &str| found.to_lowercase().contains(text);
-    if title.as_deref().is_some_and(has) {
-        return Ok(true);
-    }
     let event = |body: &str| serde_json::from_str::<Event>(body).map_err(|error| rows::odd("events.body", error));
+    if title.as_deref().is_some_and(has) {
+        return Ok((true, bytes));
+    }
     let asked = event(&asked)?;
     let in_questions = asked.as_ask().is_some_and(|ask| {
         ask.questions
@@ -269,11 +273,49 @@ fn says(connection: &Connection, pos: i64, text: &str) -> Result<bool> {
             .any(|question| has(&question.prompt) || question.options.iter().any(|option| has(&option.label)))
     });
     if in_questions {
-        return Ok(true);
+        return Ok((true, bytes));
     }
     let answered = answered.as_deref().map(event).transpose()?;
-    Ok(answered
+    let in_answer = answered
         .as_ref()
         .and_then(Event::as_answered)
-        .is_some_and(|answered| answered.answers.iter().any(|answer| answer.free_text.as_deref().is_some_and(has))))
+        .is_some_and(|answered| answered.answers.iter().any(|answer| answer.free_text.as_deref().is_some_and(has)));
+    Ok((in_answer, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::file::{self, Purpose};
+    use super::*;
+
+    #[test]
+    fn no_list_sorts_or_scans_the_whole_history() {
+        let dir = tempfile::tempdir().unwrap();
+        file::create(dir.path()).unwrap();
+        let mut connection = file::connect(dir.path(), Purpose::Administer).unwrap();
+        file::migrate(dir.path(), &mut connection).unwrap();
+        let wanted = |run_no, harnesses: &[i64]| Wanted {
+            ws_no: 1,
+            spaces: None,
+            space_no: Some(1),
+            run_no,
+            harnesses: harnesses.to_vec(),
+            states: |_, _| true,
+            state: 0,
+        };
+        let statements = [
+            by_urgency(&connection).unwrap(),
+            newest_first(&connection, &wanted(None, &[])).unwrap(),
+            newest_first(&connection, &wanted(None, &[1])).unwrap(),
+            newest_first(&connection, &wanted(Some(1), &[1])).unwrap(),
+        ];
+        for statement in statements {
+            let sql = statement.expanded_sql().unwrap();
+            let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> = explained.query_map([], |row| row.get(3)).unwrap().collect::<Result<_>>().unwrap();
+            assert!(plan.iter().all(|step| step.starts_with("SEARCH asks USING")), "{sql}: {plan:?}");
+        }
+    }
 }

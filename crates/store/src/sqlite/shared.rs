@@ -276,6 +276,8 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -304,5 +306,82 @@ mod tests {
         waiters.end();
         assert_eq!(other.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert_eq!(waiters.add(workspace, ask).try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    }
+
+    fn record(seq: u64, bytes: usize) -> Arc<Record> {
+        use chips_protocol::{Content, Envelope, EventId, Participant, QuestionAnswered, RunId};
+        let content = QuestionAnswered {
+            ask_id: AskId::from_parts(1, 1),
+            answers: Vec::new(),
+            answered_by: chips_protocol::ParticipantId::System,
+            answered_at: chips_protocol::Timestamp::default(),
+            timed_out: None,
+        };
+        let envelope = Envelope {
+            id: EventId::from_parts(1, u128::from(seq)),
+            ts: chips_protocol::Timestamp::default(),
+            workspace_id: WorkspaceId::from_parts(1, 1),
+            space_id: None,
+            actor: Participant::System.actor(),
+            run_id: RunId::from_parts(1, 1),
+            seq: Some(seq),
+            idempotency_key: None,
+        };
+        let event = chips_protocol::Event { envelope, content: Content::QuestionAnswered(content) };
+        let harness_id = chips_protocol::HarnessId::from_parts(1, 1);
+        Arc::new(Record { seq, harness_id, event: Arc::new(event), json: vec![b' '; bytes].into() })
+    }
+
+    fn viewer(harness: u128) -> Identity {
+        let harness = chips_protocol::HarnessId::from_parts(1, harness);
+        let workspace_id = WorkspaceId::from_parts(1, 1);
+        let sender = chips_core::Sender { workspace_id, who: chips_core::Who::Harness(harness) };
+        Identity { sender, name: String::new(), access: chips_core::Access::Harness(harness), owner: false }
+    }
+
+    fn seqs(batch: &EventsBatch) -> Vec<u64> {
+        batch.records.iter().map(|record| record.seq).collect()
+    }
+
+    #[test]
+    fn memory_holds_the_newest_records_and_says_where_it_has_none() {
+        let log = Log::new(100);
+        let query = |after| EventsQuery { after, limit: 3, ..EventsQuery::default() };
+        assert_eq!(log.read(&viewer(1), &query(100)), None);
+        for seq in 101..=100 + 5_000 {
+            log.push(record(seq, 10));
+        }
+        log.wake();
+        assert_eq!(log.head(), 5_100);
+        let oldest = 5_100 - RING_RECORDS as u64 + 1;
+        assert_eq!(log.record(oldest - 1), None);
+        assert_eq!(log.record(oldest).map(|record| record.seq), Some(oldest));
+        assert_eq!(log.record(5_101), None);
+
+        assert_eq!(log.read(&viewer(1), &query(oldest - 2)), None);
+        let batch = log.read(&viewer(1), &query(oldest - 1)).unwrap();
+        assert_eq!(
+            (seqs(&batch), batch.through, batch.head),
+            (vec![oldest, oldest + 1, oldest + 2], oldest + 2, 5_100)
+        );
+        let batch = log.read(&viewer(1), &query(5_098)).unwrap();
+        assert_eq!((seqs(&batch), batch.through), (vec![5_099, 5_100], 5_100));
+        let batch = log.read(&viewer(1), &query(5_100)).unwrap();
+        assert_eq!((seqs(&batch), batch.through), (vec![], 5_100));
+        assert_eq!(log.read(&viewer(1), &query(5_101)), None);
+        // What is not the viewer's is looked through all the same.
+        let batch = log.read(&viewer(2), &query(oldest)).unwrap();
+        assert_eq!((seqs(&batch), batch.through), (vec![], 5_100));
+    }
+
+    #[test]
+    fn memory_is_bounded_in_bytes_and_holds_at_least_the_last_record() {
+        let log = Log::new(0);
+        for seq in 1..=10 {
+            log.push(record(seq, RING_BYTES / 4));
+        }
+        assert_eq!((log.record(6), log.record(7).map(|record| record.seq)), (None, Some(7)));
+        log.push(record(11, 2 * RING_BYTES));
+        assert_eq!((log.record(10), log.record(11).map(|record| record.seq)), (None, Some(11)));
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<Inner, OpenError> {
         let (log_id, epoch): (String, i64) =
             connection.query_row("SELECT log_id, admin_epoch FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let keys = Keys::load(&connection)?;
-        let usages = Usages::load(&connection, clock.now())?;
-        tell_open(&connection, &deadlines)?;
+        let mut usages = Usages::load(&connection, clock.now())?;
+        find_open(&connection, &mut usages, &deadlines)?;
         let shared =
             Arc::new(Shared::new(clock.clone(), log_id, keys, usages, epoch.unsigned_abs(), deadlines.clone()));
         for found in &workspaces {
@@ -113,21 +113,26 @@ fn workspaces(connection: &Connection) -> rusqlite::Result<Vec<Found>> {
     .collect()
 }
 
-/// Tells of every open ask that has a deadline.
-fn tell_open(connection: &Connection, deadlines: &mpsc::UnboundedSender<DeadlineChange>) -> rusqlite::Result<()> {
+/// Counts every open ask, and tells of those that have a deadline.
+fn find_open(
+    connection: &Connection,
+    usages: &mut Usages,
+    deadlines: &mpsc::UnboundedSender<DeadlineChange>,
+) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(
-        "SELECT a.deadline, w.workspace_id, a.ask_id FROM workspaces w JOIN asks a ON a.ws_no = w.no
-         WHERE a.state = 0 AND a.deadline < ?1",
+        "SELECT a.harness_no, a.deadline, w.workspace_id, a.ask_id FROM workspaces w JOIN asks a ON a.ws_no = w.no
+         WHERE a.state = 0",
     )?;
-    let mut rows = statement.query([NO_DEADLINE])?;
+    let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let change = DeadlineChange::Opened(
-            Timestamp::from_ms(row.get(0)?),
-            WorkspaceId::from_bytes(row.get(1)?),
-            AskId::from_bytes(row.get(2)?),
-        );
-        // The receiver is held by whoever opens the store.
-        let _ = deadlines.send(change);
+        usages.found_open(row.get(0)?);
+        let deadline: i64 = row.get(1)?;
+        if deadline != NO_DEADLINE {
+            let workspace_id = WorkspaceId::from_bytes(row.get(2)?);
+            let ask_id = AskId::from_bytes(row.get(3)?);
+            // The receiver is held by whoever opens the store.
+            let _ = deadlines.send(DeadlineChange::Opened(Timestamp::from_ms(deadline), workspace_id, ask_id));
+        }
     }
     Ok(())
 }

@@ -30,20 +30,14 @@ struct Used {
 }
 
 impl Usages {
-    /// Counts the open asks and those of the last hour.
+    /// Reads the asks of the last hour. What is open is counted with [`Usages::found_open`].
     pub(crate) fn load(connection: &Connection, now: Timestamp) -> Result<Self> {
         let mut usages = Self::default();
         let workspaces: Vec<i64> =
             connection.prepare("SELECT no FROM workspaces")?.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
-        let mut open = connection
-            .prepare("SELECT harness_no, count(*) FROM asks WHERE ws_no = ?1 AND state = 0 GROUP BY harness_no")?;
         let mut newest = connection
             .prepare("SELECT harness_no, asked_at FROM asks WHERE pos > ?1 AND pos < ?2 ORDER BY pos DESC")?;
         for ws_no in workspaces {
-            let mut rows = open.query([ws_no])?;
-            while let Some(row) = rows.next()? {
-                usages.used(row.get(0)?).open = row.get::<_, i64>(1)?.unsigned_abs();
-            }
             let mut rows = newest.query((rows::pos(ws_no, 0), rows::pos(ws_no + 1, 0)))?;
             while let Some(row) = rows.next()? {
                 let asked_at: i64 = row.get(1)?;
@@ -54,6 +48,16 @@ impl Usages {
             }
         }
         Ok(usages)
+    }
+
+    /// An open ask was found in the file.
+    pub(crate) fn found_open(&mut self, harness_no: i64) {
+        self.used(harness_no).open += 1;
+    }
+
+    /// Open asks of all harnesses.
+    pub(crate) fn open(&self) -> u64 {
+        self.by_harness.values().map(|used| used.open).sum()
     }
 
     fn used(&mut self, harness_no: i64) -> &mut Used {

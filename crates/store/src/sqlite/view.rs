@@ -173,9 +173,3 @@ pub(crate) fn me(connection: &Connection, viewer: &Identity, shared: &Shared) ->
     };
     Ok(Me { workspace_id, participant: Named { kind, id, name: viewer.name.clone() }, spaces, budget })
 }
-
-/// Open asks of all workspaces.
-pub(crate) fn open_asks(connection: &Connection) -> Result<u64> {
-    let mut statement = connection.prepare_cached("SELECT count(*) FROM asks WHERE state = 0")?;
-    statement.query_row([], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
-}

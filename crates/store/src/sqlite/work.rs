@@ -126,21 +126,23 @@ impl Work<'_> {
 
     /// An ask of the workspace, whoever may see it.
     pub(crate) fn ask(&self, scene: &Scene, ask_id: AskId) -> Result<Option<AskRow>> {
-        let pos = self
-            .connection
-            .prepare_cached("SELECT pos FROM asks WHERE ws_no = ?1 AND ask_id = ?2")?
-            .query_row((scene.ws_no, ask_id.to_bytes()), |row| row.get(0))
-            .optional()?;
-        pos.map(|pos| self.ask_at(scene, pos)).transpose()
+        let mut statement = self.connection.prepare_cached(
+            "SELECT pos, harness_no, space_no, deadline, closed_pos FROM asks WHERE ws_no = ?1 AND ask_id = ?2",
+        )?;
+        let found = statement.query_row((scene.ws_no, ask_id.to_bytes()), found_ask).optional()?;
+        found.map(|found| self.ask_row(scene, found)).transpose()
     }
 
     /// The ask that was opened at a place.
     pub(crate) fn ask_at(&self, scene: &Scene, pos: i64) -> Result<AskRow> {
         let mut statement = self
             .connection
-            .prepare_cached("SELECT harness_no, space_no, deadline, closed_pos FROM asks WHERE pos = ?1")?;
-        let (harness_no, space_no, deadline, closed_pos): (_, _, _, Option<i64>) =
-            statement.query_row([pos], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            .prepare_cached("SELECT pos, harness_no, space_no, deadline, closed_pos FROM asks WHERE pos = ?1")?;
+        self.ask_row(scene, statement.query_row([pos], found_ask)?)
+    }
+
+    fn ask_row(&self, scene: &Scene, found: FoundAsk) -> Result<AskRow> {
+        let FoundAsk { pos, harness_no, space_no, deadline, closed_pos } = found;
         let opened = self.record(scene, pos)?;
         let mut facts = AskFacts::opened(Arc::clone(&opened.event), opened.harness_id)
             .ok_or_else(|| rows::odd("asks.pos", format_args!("{pos}, where the log has no question.ask")))?;
@@ -325,6 +327,25 @@ impl Work<'_> {
         self.staged.effects.push(Effect::Appended(log, Arc::clone(&record)));
         Ok(record)
     }
+}
+
+/// A row of `asks`, before its events are read.
+struct FoundAsk {
+    pos: i64,
+    harness_no: i64,
+    space_no: Option<i64>,
+    deadline: i64,
+    closed_pos: Option<i64>,
+}
+
+fn found_ask(row: &rusqlite::Row<'_>) -> Result<FoundAsk> {
+    Ok(FoundAsk {
+        pos: row.get(0)?,
+        harness_no: row.get(1)?,
+        space_no: row.get(2)?,
+        deadline: row.get(3)?,
+        closed_pos: row.get(4)?,
+    })
 }
 
 /// Whether an event is what this sender's write with this key appended.
