@@ -20,9 +20,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 /// Chips is where AI agents ask people: a harness asks, a person taps, the harness goes on.
 #[derive(Debug, Parser)]
-#[command(name = "chips", version, about, max_term_width = 100, after_help = commands::examples!(
+#[command(name = "chips", version, max_term_width = 100, after_help = commands::examples!(
     "chips serve --demo                     see it all on this machine",
-    "chips serve                            serve the API and the inbox on http://127.0.0.1:7070",
+    "chips serve                            serve on http://127.0.0.1:7070",
     "chips ask 'Deploy now?' -o yes=Yes -o no='Not yet' --default no --timeout 15m",
 ))]
 struct Cli {

@@ -71,18 +71,18 @@ pub fn note(line: impl Display) {
 
 /// Prints why a command failed: one line that scripts find by its `chips: `, broken between words on a terminal.
 pub fn error(reason: &str) {
-    let line = format!("chips: {reason}");
-    match columns_of(io::stderr()) {
-        Some(columns) => {
-            // Commands and addresses stay whole, so that they can be copied.
-            let whole_words = textwrap::Options::new(columns)
-                .break_words(false)
-                .word_splitter(textwrap::WordSplitter::NoHyphenation)
-                .word_separator(textwrap::WordSeparator::AsciiSpace);
-            note(textwrap::fill(&line, whole_words));
-        }
-        None => note(line),
-    }
+    note(fill(&format!("chips: {reason}"), columns_of(io::stderr())));
+}
+
+/// The text in lines of at most this many columns, if there is a limit. Words stay whole: commands and addresses can be
+/// copied.
+pub fn fill(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let whole_words = textwrap::Options::new(columns.max(20))
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .word_separator(textwrap::WordSeparator::AsciiSpace);
+    textwrap::fill(text, whole_words)
 }
 
 /// The text on one line, fit for a terminal: control characters, line ends and bidirectional controls stand escaped.

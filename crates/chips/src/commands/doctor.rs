@@ -24,9 +24,9 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// Below this, the folder's disk is as good as full.
 const LITTLE_ROOM: u64 = 64 << 20;
 
-/// Check the data folder and the configuration, and say how to mend what is wrong
+/// Check this machine's Chips, and say how to mend what is wrong
 ///
-/// Changes nothing. Ends with exit code 1 where something is wrong.
+/// Looks at the data folder, the server on it, and the configured tokens. Ends with exit code 1 where something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!("chips doctor", "chips doctor --data /srv/chips --json"))]
 pub struct Args {
@@ -64,6 +64,9 @@ pub struct Findings {
     checks: Vec<Finding>,
 }
 
+/// Where what is said begins, after the word for how it came out.
+const INDENT: usize = 9;
+
 const DATA: &str = "data folder";
 const CONFIGURATION: &str = "configuration";
 
@@ -84,8 +87,8 @@ impl Findings {
         self.checks.iter().all(|finding| finding.state != State::Wrong)
     }
 
-    /// The findings for people, by area.
-    fn text(&self, colours: bool) -> String {
+    /// The findings for people, by area; broken between words where there are columns to keep to.
+    fn text(&self, colours: bool, columns: Option<usize>) -> String {
         let mut text = String::new();
         let mut area = "";
         for finding in &self.checks {
@@ -100,10 +103,13 @@ impl Findings {
                 State::Wrong => ("wrong", "1;31"),
             };
             let word = if colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() };
-            text.push_str(&format!("  {word}  {}\n", output::one_line(&finding.says)));
+            let mut lines =
+                output::fill(&output::one_line(&finding.says), columns.map(|all| all.saturating_sub(INDENT)));
             if let Some(mend) = &finding.mend {
-                text.push_str(&format!("         {}\n", output::one_line(mend)));
+                lines.push('\n');
+                lines.push_str(&output::fill(&output::one_line(mend), columns.map(|all| all.saturating_sub(INDENT))));
             }
+            text.push_str(&format!("  {word}  {}\n", lines.replace('\n', &format!("\n{:INDENT$}", ""))));
         }
         text
     }
@@ -122,7 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json.json {
         output::json(&serde_json::json!({ "ok": well, "checks": findings.checks }))?;
     } else {
-        output::text(findings.text(output::has_colours()))?;
+        output::text(findings.text(output::has_colours(), output::columns()))?;
         output::note(if well { "\nall is well" } else { "\nsomething is wrong; what mends it stands below it" });
     }
     Ok(if well { exit::DONE } else { exit::FAILED }.into())

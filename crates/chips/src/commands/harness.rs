@@ -13,7 +13,9 @@ use crate::folder::Folder;
 use crate::present::{self, IssuedJson, Kind};
 use crate::{args, exit, folder, output};
 
-/// Add, list and limit the harnesses of a workspace, whether the server runs or not
+/// Add, list, limit and disable harnesses
+///
+/// On the data folder, whether the server runs or not. New requests feel it at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!("chips harness add Purchasing", "chips harness list", "chips harness budget hrn_01K4ZQPX000000000000000004 --hour 60"))]
 pub struct Args {

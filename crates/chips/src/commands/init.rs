@@ -7,7 +7,7 @@ use chips_store::admin;
 use crate::present::{self, InitialisedJson};
 use crate::{args, exit, folder, output};
 
-/// Make the data folder, and in it a workspace, a space, a person and a harness
+/// Make a data folder with a workspace, a person and a harness
 ///
 /// Prints their tokens and a link to sign in, once: Chips keeps only their hashes. A folder that has a workspace is left as it is.
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,9 @@ use crate::folder::Folder;
 use crate::present::{self, Kind, PersonJson};
 use crate::{args, exit, folder, output};
 
-/// Add, list and sign in the people of a workspace, whether the server runs or not
+/// Add, list, sign in and disable people
+///
+/// On the data folder, whether the server runs or not. New requests feel it at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!("chips person add Ada", "chips person list", "chips person link usr_01K4ZQPX000000000000000003"))]
 pub struct Args {

@@ -10,7 +10,9 @@ use serde_json::json;
 use crate::present::{self, Kind};
 use crate::{args, exit, folder, output};
 
-/// Add and list the spaces of a workspace, and say who is in a closed one
+/// Add and list spaces, and say who is in a closed one
+///
+/// On the data folder, whether the server runs or not. New requests feel it at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!(
     "chips space add Warehouse",

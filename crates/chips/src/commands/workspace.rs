@@ -8,7 +8,9 @@ use clap::Subcommand;
 use crate::present::{self, InitialisedJson, Kind};
 use crate::{args, exit, folder, output};
 
-/// Add and list workspaces, whether the server runs or not
+/// Add and list workspaces
+///
+/// On the data folder, whether the server runs or not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!("chips workspace add 'Second floor'", "chips workspace list --json"))]
 pub struct Args {
