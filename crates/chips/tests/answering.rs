@@ -1,11 +1,12 @@
 //! `chips answer`, `chips inbox` and `chips connect` on a terminal.
 #![allow(clippy::unwrap_used)]
 
-mod house;
+mod desk;
+mod proxy;
 mod pty;
 mod serving;
 
-use house::{House, end};
+use desk::{Desk, end};
 use pty::{CTRL_C, DOWN, ENTER, ESC, LEFT, Tty, UP};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -13,16 +14,16 @@ use serving::Serving;
 
 const SIZE: (u16, u16) = (60, 24);
 
-fn tty(house: &House, size: (u16, u16), arguments: &[&str]) -> Tty {
-    let url = house.server().url();
-    Tty::start(&house.machine, size, &[("CHIPS_URL", &url), ("CHIPS_USER_TOKEN", &house.person)], arguments)
+fn tty(desk: &Desk, size: (u16, u16), arguments: &[&str]) -> Tty {
+    let url = desk.server().url();
+    Tty::start(&desk.machine, size, &[("CHIPS_URL", &url), ("CHIPS_USER_TOKEN", &desk.person)], arguments)
 }
 
 /// Asks, and opens the question on a terminal.
-fn asked(house: &House, arguments: &[&str]) -> (Serving, Tty) {
-    let ask = house.ask(arguments);
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
-    let tty = tty(house, SIZE, &["answer", &ask_id]);
+fn asked(desk: &Desk, arguments: &[&str]) -> (Serving, Tty) {
+    let ask = desk.ask(arguments);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let tty = tty(desk, SIZE, &["answer", &ask_id]);
     tty.wait_for(" asks");
     (ask, tty)
 }
@@ -35,8 +36,8 @@ fn days(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn arrows_and_enter_answer_and_the_terminal_is_left_as_it_was() {
-    let house = House::new();
-    let (ask, mut tty) = asked(&house, &days(&["--default", "19", "--timeout", "1h"]));
+    let desk = Desk::new();
+    let (ask, mut tty) = asked(&desk, &days(&["--default", "19", "--timeout", "1h"]));
     let screen = tty.wait_for("If nobody answers");
     assert!(screen.contains(" ❯ 1  19 September (default)\n   2  26 September"), "{screen}");
     assert!(screen.contains(" 1h 00m left") || screen.contains(" 59m "), "{screen}");
@@ -58,8 +59,8 @@ fn arrows_and_enter_answer_and_the_terminal_is_left_as_it_was() {
 
 #[test]
 fn a_typed_answer_is_a_text_whatever_is_in_it() {
-    let house = House::new();
-    let (ask, mut tty) = asked(&house, &days(&["--free-text", "--json"]));
+    let desk = Desk::new();
+    let (ask, mut tty) = asked(&desk, &days(&["--free-text", "--json"]));
     tty.press("t");
     tty.wait_for("Enter take this");
     tty.press("2 days, q\x7f");
@@ -80,8 +81,8 @@ fn a_typed_answer_is_a_text_whatever_is_in_it() {
 
 #[test]
 fn several_choices_are_marked_with_space_or_digits_and_none_is_asked_about() {
-    let house = House::new();
-    let (ask, mut tty) = asked(&house, &days(&["--multi"]));
+    let desk = Desk::new();
+    let (ask, mut tty) = asked(&desk, &days(&["--multi"]));
     tty.press(ENTER);
     tty.wait_for("Nothing is chosen. Enter once more");
     tty.press("2");
@@ -95,7 +96,7 @@ fn several_choices_are_marked_with_space_or_digits_and_none_is_asked_about() {
     assert_eq!(tty.code(), 0);
     assert_eq!(end(ask).1, "19\n");
 
-    let (ask, mut tty) = asked(&house, &days(&["--multi", "--json"]));
+    let (ask, mut tty) = asked(&desk, &days(&["--multi", "--json"]));
     tty.press(ENTER);
     tty.wait_for("Nothing is chosen. Enter once more");
     tty.press(ENTER);
@@ -105,16 +106,16 @@ fn several_choices_are_marked_with_space_or_digits_and_none_is_asked_about() {
 
 #[test]
 fn several_questions_are_gone_through_and_shown_before_they_are_sent() {
-    let house = House::new();
+    let desk = Desk::new();
     let option = |value: &str| json!({ "value": value, "label": format!("Label {value}") });
     let questions = json!({ "questions": [
         { "question_id": "first", "prompt": "One?", "options": [option("a"), option("b")] },
         { "question_id": "second", "prompt": "Two?", "options": [option("c"), option("d")] },
         { "question_id": "third", "prompt": "Three?", "options": [option("e"), option("f")], "allow_free_text": true },
     ]});
-    let file = house.machine.home().join("ask.json");
+    let file = desk.machine.home().join("ask.json");
     std::fs::write(&file, questions.to_string()).unwrap();
-    let (ask, mut tty) = asked(&house, &["--file", file.to_str().unwrap(), "--json"]);
+    let (ask, mut tty) = asked(&desk, &["--file", file.to_str().unwrap(), "--json"]);
     tty.wait_for("Question 1 of 3");
     tty.press(ENTER);
     tty.wait_for("Question 2 of 3");
@@ -145,11 +146,11 @@ fn several_questions_are_gone_through_and_shown_before_they_are_sent() {
 
 #[test]
 fn answered_elsewhere_it_closes_itself_says_by_whom_and_keeps_what_was_typed() {
-    let house = House::new();
-    let (ask, mut tty) = asked(&house, &days(&["--free-text"]));
+    let desk = Desk::new();
+    let (ask, mut tty) = asked(&desk, &days(&["--free-text"]));
     tty.press("tperhaps never");
     tty.wait_for("perhaps never");
-    house.answer(json!({ "question_id": "question", "values": ["19"] }));
+    desk.answer(json!({ "question_id": "question", "values": ["19"] }));
     assert_eq!(tty.code(), 1);
     let screen = tty.screen();
     assert!(screen.contains("Closed meanwhile. ") && screen.contains("answered: 19 September"), "{screen}");
@@ -160,11 +161,11 @@ fn answered_elsewhere_it_closes_itself_says_by_whom_and_keeps_what_was_typed() {
 
 #[test]
 fn leaving_and_signals_give_the_terminal_back_and_answer_nothing() {
-    let house = House::new();
-    let ask = house.ask(&days(&["--free-text"]));
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let desk = Desk::new();
+    let ask = desk.ask(&days(&["--free-text"]));
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
     let open = || {
-        let tty = tty(&house, SIZE, &["answer", &ask_id]);
+        let tty = tty(&desk, SIZE, &["answer", &ask_id]);
         tty.wait_for("q leave");
         assert!(tty.is_alternate());
         tty
@@ -191,17 +192,17 @@ fn leaving_and_signals_give_the_terminal_back_and_answer_nothing() {
     let terminated = open();
     terminated.signal(Signal::TERM);
     left(terminated, 143);
-    assert_eq!(house.open_ask()["state"], "open");
+    assert_eq!(desk.open_ask()["state"], "open");
     drop(ask);
 }
 
 #[test]
 fn a_long_question_is_read_from_its_start_and_nothing_unseen_is_taken() {
-    let house = House::new();
+    let desk = Desk::new();
     let prompt = (1..=60).map(|n| format!("Line {n} of a long prompt.")).collect::<Vec<_>>().join("\n");
-    let ask = house.ask(&[&prompt, "-o", "y=Yes", "-o", "n=No"]);
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
-    let mut tty = tty(&house, (40, 16), &["answer", &ask_id]);
+    let ask = desk.ask(&[&prompt, "-o", "y=Yes", "-o", "n=No"]);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let mut tty = tty(&desk, (40, 16), &["answer", &ask_id]);
     let screen = tty.wait_for("↓ more");
     assert!(screen.contains("Line 1 of") && !screen.contains("❯"), "{screen}");
     tty.press("\x1b[6~");
@@ -215,17 +216,17 @@ fn a_long_question_is_read_from_its_start_and_nothing_unseen_is_taken() {
 
 #[test]
 fn a_prompt_can_not_steer_the_terminal_and_colours_can_be_left_out() {
-    let house = House::new();
-    let ask = house.ask(&["Right \u{202e}tfel", "-o", "a=日本語のとても長いラベル", "-o", "b=Ordinary"]);
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
-    let url = house.server().url();
-    let variables = [("CHIPS_URL", url.as_str()), ("CHIPS_USER_TOKEN", house.person.as_str())];
-    let coloured = Tty::start(&house.machine, (40, 20), &variables, &["answer", &ask_id]);
+    let desk = Desk::new();
+    let ask = desk.ask(&["Right \u{202e}tfel", "-o", "a=日本語のとても長いラベル", "-o", "b=Ordinary"]);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let url = desk.server().url();
+    let variables = [("CHIPS_URL", url.as_str()), ("CHIPS_USER_TOKEN", desk.person.as_str())];
+    let coloured = Tty::start(&desk.machine, (40, 20), &variables, &["answer", &ask_id]);
     let screen = coloured.wait_for("\\u{202e}tfel");
     assert!(screen.contains("日本語のとても長いラベル") && !screen.contains('\u{202e}'), "{screen}");
     assert!(coloured.raw().contains("\x1b[38;5;14m"), "{:?}", coloured.raw());
     let plain = [&variables[..], &[("NO_COLOR", "1")]].concat();
-    let plain = Tty::start(&house.machine, (40, 20), &plain, &["answer", &ask_id]);
+    let plain = Tty::start(&desk.machine, (40, 20), &plain, &["answer", &ask_id]);
     plain.wait_for("Ordinary");
     let raw = plain.raw();
     assert!(!raw.contains("\x1b[38;") && !raw.contains("\x1b[48;") && !raw.contains('\u{202e}'), "{raw:?}");
@@ -234,12 +235,12 @@ fn a_prompt_can_not_steer_the_terminal_and_colours_can_be_left_out() {
 
 #[test]
 fn the_inbox_is_live_and_answers_one_after_another() {
-    let house = House::new();
-    let mut tty = tty(&house, SIZE, &["inbox"]);
+    let desk = Desk::new();
+    let mut tty = tty(&desk, SIZE, &["inbox"]);
     tty.wait_for("Nobody asks anything right now");
-    let first = house.ask(&["First question?", "-o", "a=Label a", "-o", "b=Label b"]);
+    let first = desk.ask(&["First question?", "-o", "a=Label a", "-o", "b=Label b"]);
     tty.wait_for("❯ First question?");
-    let second = house.ask(&["Second question?", "-o", "c=Label c", "-o", "d=Label d"]);
+    let second = desk.ask(&["Second question?", "-o", "c=Label c", "-o", "d=Label d"]);
     let screen = tty.wait_for("2 open");
     assert!(screen.find("First question?").unwrap() < screen.find("Second question?").unwrap(), "{screen}");
     tty.press("j");
@@ -255,7 +256,7 @@ fn the_inbox_is_live_and_answers_one_after_another() {
     tty.resize(100, 30);
     // The list has just moved under the cursor: Enter does nothing for a moment.
     tty.press_until(ENTER, "Label a");
-    house.answer(json!({ "question_id": "question", "values": ["a"] }));
+    desk.answer(json!({ "question_id": "question", "values": ["a"] }));
     tty.wait_for("answered: Label a");
     tty.wait_for("nothing open");
     assert_eq!(end(first).1, "a\n");
@@ -266,24 +267,33 @@ fn the_inbox_is_live_and_answers_one_after_another() {
 
 #[test]
 fn a_lost_connection_is_shown_and_an_answer_waits_for_it() {
-    let mut house = House::new();
-    let (ask, mut tty) = asked(&house, &days(&[]));
-    let address = house.server().address().to_string();
-    house.stop();
+    let serve = ["--allow-host", "127.0.0.1"];
+    let mut desk = Desk::with(&serve);
+    let network = proxy::Network::to(desk.server().address());
+    let ask = desk.ask(&days(&[]));
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let variables = [("CHIPS_URL", &*network.url()), ("CHIPS_USER_TOKEN", &*desk.person)];
+    let mut tty = Tty::start(&desk.machine, SIZE, &variables, &["answer", &ask_id]);
+    tty.wait_for(" asks");
+    network.cut();
     tty.wait_for("No connection");
     tty.press("2\r");
     tty.wait_for("Not sent yet");
-    house.start_server(&["--listen", &address]);
+    desk.stop();
+    desk.start_server(&serve);
+    network.lead_to(desk.server().address());
+    network.open();
     assert_eq!(tty.code(), 0, "{}", tty.screen());
-    assert_eq!(end(ask).1, "26\n");
+    assert_eq!(desk.events("question.answered")[0]["answers"][0]["values"], json!(["26"]));
+    drop(ask);
 }
 
 #[test]
 fn connect_asks_for_the_token_without_showing_it() {
-    let house = House::new();
-    let mut tty = Tty::start(&house.machine, (100, 24), &[], &["connect", &house.server().url()]);
+    let desk = Desk::new();
+    let mut tty = Tty::start(&desk.machine, (100, 24), &[], &["connect", &desk.server().url()]);
     tty.wait_for("it is not shown");
-    tty.press(&format!("typed wrong\x15{}", house.person));
+    tty.press(&format!("typed wrong\x15{}", desk.person));
     tty.press(ENTER);
     assert_eq!(tty.code(), 0, "{}", tty.screen());
     let screen = tty.wait_for("Connected to");
@@ -292,7 +302,7 @@ fn connect_asks_for_the_token_without_showing_it() {
         "{screen}"
     );
 
-    let mut tty = Tty::start(&house.machine, (100, 24), &[], &["connect", &house.server().url()]);
+    let mut tty = Tty::start(&desk.machine, (100, 24), &[], &["connect", &desk.server().url()]);
     tty.wait_for("it is not shown");
     tty.press(CTRL_C);
     assert_eq!(tty.code(), 130);

@@ -1,14 +1,14 @@
 //! `chips ask` against a real server.
 #![allow(clippy::unwrap_used)]
 
-mod house;
+mod desk;
 mod proxy;
 mod serving;
 
 use std::io::Write;
 use std::process::Stdio;
 
-use house::{House, end, text};
+use desk::{Desk, end, text};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use serving::Machine;
@@ -22,35 +22,35 @@ fn yes() -> Value {
 
 #[test]
 fn it_prints_the_chosen_value_and_ends_the_run_that_it_opened() {
-    let house = House::new();
-    let ask = house.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
-    let open = house.open_ask();
+    let desk = Desk::new();
+    let ask = desk.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
+    let open = desk.open_ask();
     assert_eq!(open["ask"]["questions"][0]["options"][0], json!({ "value": "yes", "label": "Yes, now" }));
     let ask_id = open["ask_id"].as_str().unwrap();
     let run_id = open["ask"]["run_id"].as_str().unwrap();
     assert_eq!(run_id[4..], ask_id[4..], "the run's ULID is the ask's");
-    let place = format!("asked: {}/asks/{ask_id}", house.server().url());
+    let place = format!("asked: {}/asks/{ask_id}", desk.server().url());
     ask.err.wait_for("where it can be answered", |said| said.contains(&place).then_some(()));
     let again = format!("chips ask --ask-id {ask_id}\n");
     ask.err.wait_for("how it is taken up", |said| said.contains(&again).then_some(()));
-    house.answer(yes());
+    desk.answer(yes());
     let (code, out, err) = end(ask);
     assert_eq!((code, out.as_str()), (Some(0), "yes\n"), "{err}");
     assert!(err.contains("answered: Yes, now"), "{err}");
-    assert_eq!(house.run_state(run_id), "ended");
+    assert_eq!(desk.run_state(run_id), "ended");
 }
 
 #[test]
 fn values_and_text_come_one_a_line_and_the_event_as_json() {
-    let house = House::new();
+    let desk = Desk::new();
     let arguments = ["What else?", "-o", "a=b=c", "-o", "d", "--multi", "--free-text"];
     let answer = || json!({ "question_id": "question", "values": ["d", "a"], "free_text": "soon\u{202e}" });
-    let ask = house.ask(&arguments);
-    house.answer(answer());
+    let ask = desk.ask(&arguments);
+    desk.answer(answer());
     assert_eq!(end(ask).1, "d\na\nsoon\u{202e}\n");
-    let ask = house.ask(&[&arguments[..], &["--json"]].concat());
-    assert_eq!(house.open_ask()["option_labels"]["question"], json!({ "a": "b=c", "d": "d" }));
-    house.answer(answer());
+    let ask = desk.ask(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(desk.open_ask()["option_labels"]["question"], json!({ "a": "b=c", "d": "d" }));
+    desk.answer(answer());
     let (code, out, err) = end(ask);
     let event: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out:?} {err:?}"));
     assert_eq!((code, &event["answers"][0], &event["type"]), (Some(0), &answer(), &json!("question.answered")));
@@ -58,8 +58,8 @@ fn values_and_text_come_one_a_line_and_the_event_as_json() {
 
 #[test]
 fn each_way_to_close_has_its_exit_code() {
-    let house = House::new();
-    let ask = |more: &[&str]| house.ask(&[&["Deploy?"], &OPTIONS[..], more].concat());
+    let desk = Desk::new();
+    let ask = |more: &[&str]| desk.ask(&[&["Deploy?"], &OPTIONS[..], more].concat());
 
     let (code, out, err) = end(ask(&["--timeout", "0.2", "--default", "no"]));
     assert_eq!((code, out.as_str()), (Some(0), "no\n"), "{err}");
@@ -69,16 +69,16 @@ fn each_way_to_close_has_its_exit_code() {
     assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
 
     let withdrawn = ask(&[]);
-    house.settle(json!([]));
+    desk.settle(json!([]));
     assert_eq!(end(withdrawn).0, Some(4));
 
     let settled = ask(&[]);
-    house.settle(json!([yes()]));
+    desk.settle(json!([yes()]));
     assert_eq!(end(settled).1, "yes\n");
 
     let ended = ask(&["--json"]);
-    let run_id = house.open_ask()["ask"]["run_id"].as_str().unwrap().to_owned();
-    house.server().api(&house.harness, "POST", &format!("/v1/runs/{run_id}/end"), None);
+    let run_id = desk.open_ask()["ask"]["run_id"].as_str().unwrap().to_owned();
+    desk.server().api(&desk.harness, "POST", &format!("/v1/runs/{run_id}/end"), None);
     let (code, out, _) = end(ended);
     assert_eq!(code, Some(4));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["answers"], json!([]));
@@ -86,48 +86,48 @@ fn each_way_to_close_has_its_exit_code() {
 
 #[test]
 fn an_interrupt_leaves_the_question_open_and_says_how_to_take_it_up() {
-    let house = House::new();
-    let ask = house.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let desk = Desk::new();
+    let ask = desk.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
     ask.err.wait_for("that it waits", |said| said.contains("waiting").then_some(()));
     ask.signal(Signal::INT);
     let (code, out, err) = end(ask);
     assert_eq!((code, out.as_str()), (Some(130), ""));
     let again = format!("chips ask --ask-id {ask_id}");
     assert!(err.contains(&format!("stays open. Take it up again with: {again}\n")), "{err}");
-    assert_eq!(house.open_ask()["state"], "open");
+    assert_eq!(desk.open_ask()["state"], "open");
 
-    let taken_up = house.ask(&["--ask-id", &ask_id]);
+    let taken_up = desk.ask(&["--ask-id", &ask_id]);
     taken_up.err.wait_for("that it is taken up", |said| said.contains("taken up").then_some(()));
-    house.answer(yes());
+    desk.answer(yes());
     let (code, out, err) = end(taken_up);
     assert_eq!((code, out.as_str()), (Some(0), "yes\n"), "{err}");
-    assert_eq!(house.run_state(&ask_id.replace("qst_", "run_")), "ended");
+    assert_eq!(desk.run_state(&ask_id.replace("qst_", "run_")), "ended");
 }
 
 #[test]
 fn killed_and_started_again_it_is_the_same_ask_even_when_it_is_closed_by_then() {
-    let house = House::new();
+    let desk = Desk::new();
     let arguments = [&["Deploy?"], &OPTIONS[..], &["--ask-id", ASK_ID]].concat();
-    let mut killed = house.ask(&arguments);
-    house.open_ask();
+    let mut killed = desk.ask(&arguments);
+    desk.open_ask();
     killed.signal(Signal::KILL);
     killed.wait();
-    let again = house.ask(&arguments);
+    let again = desk.ask(&arguments);
     again.err.wait_for("that it is taken up", |said| said.contains("taken up").then_some(()));
-    house.answer(yes());
+    desk.answer(yes());
     assert_eq!(end(again).1, "yes\n");
     for arguments in [&arguments[..], &["--ask-id", ASK_ID]] {
-        let (code, out, err) = end(house.ask(arguments));
+        let (code, out, err) = end(desk.ask(arguments));
         assert_eq!((code, out.as_str()), (Some(0), "yes\n"), "{err}");
     }
-    assert_eq!(house.events("question.ask").len(), 1);
+    assert_eq!(desk.events("question.ask").len(), 1);
 
-    let other = house.ask(&["Another question?", "-o", "a", "-o", "b", "--ask-id", ASK_ID]);
+    let other = desk.ask(&["Another question?", "-o", "a", "-o", "b", "--ask-id", ASK_ID]);
     let (code, out, err) = end(other);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("ask_id_conflict"), "{err}");
-    assert_eq!(end(house.ask(&["--ask-id", "qst_01K4ZQPX000000000000000010"])).0, Some(1));
+    assert_eq!(end(desk.ask(&["--ask-id", "qst_01K4ZQPX000000000000000010"])).0, Some(1));
 }
 
 /// M34: the server restarts, and the network is away for a while.
@@ -135,10 +135,10 @@ fn killed_and_started_again_it_is_the_same_ask_even_when_it_is_closed_by_then() 
 fn it_outlives_a_restart_of_the_server_and_a_dead_network() {
     // The network has another address than the server, and the server answers for that one too.
     let serve = ["--allow-host", "127.0.0.1"];
-    let mut house = House::with(&serve);
-    let network = proxy::Network::to(house.server().address());
-    let ask = house.start(house.command_at(&network.url(), &[&["ask", "Deploy?"], &OPTIONS[..]].concat()));
-    house.open_ask();
+    let mut desk = Desk::with(&serve);
+    let network = proxy::Network::to(desk.server().address());
+    let ask = desk.start(desk.command_at(&network.url(), &[&["ask", "Deploy?"], &OPTIONS[..]].concat()));
+    desk.open_ask();
     let lost = |times: usize| {
         let said = |said: &str| (said.matches("lost the connection").count() == times).then_some(());
         ask.err.wait_for("that the connection is lost", said);
@@ -148,10 +148,10 @@ fn it_outlives_a_restart_of_the_server_and_a_dead_network() {
         ask.err.wait_for("that the connection is back", said);
     };
 
-    house.stop();
+    desk.stop();
     lost(1);
-    house.start_server(&serve);
-    network.lead_to(house.server().address());
+    desk.start_server(&serve);
+    network.lead_to(desk.server().address());
     back(1);
 
     network.cut();
@@ -160,17 +160,17 @@ fn it_outlives_a_restart_of_the_server_and_a_dead_network() {
     back(2);
 
     network.hold();
-    house.answer(yes());
+    desk.answer(yes());
     network.open();
     let (code, out, err) = end(ask);
     assert_eq!((code, out.as_str()), (Some(0), "yes\n"), "{err}");
-    assert_eq!(house.events("question.ask").len(), 1);
-    assert_eq!(house.events("question.answered").len(), 1);
+    assert_eq!(desk.events("question.ask").len(), 1);
+    assert_eq!(desk.events("question.answered").len(), 1);
 }
 
 #[test]
 fn several_questions_come_from_a_file() {
-    let house = House::new();
+    let desk = Desk::new();
     let option = |value: &str| json!({ "value": value, "label": value.to_uppercase() });
     let content = json!({
         "timeout_seconds": 600, "on_no_answer": "continue", "questions": [
@@ -178,21 +178,21 @@ fn several_questions_come_from_a_file() {
             { "question_id": "second", "prompt": "2?", "options": [option("c"), option("d")] },
         ],
     });
-    let file = house.machine.home().join("ask.json");
+    let file = desk.machine.home().join("ask.json");
     std::fs::write(&file, content.to_string()).unwrap();
-    let ask = house.ask(&["--file", file.to_str().unwrap(), "--timeout", "5m"]);
-    let open = house.open_ask();
+    let ask = desk.ask(&["--file", file.to_str().unwrap(), "--timeout", "5m"]);
+    let open = desk.open_ask();
     assert_eq!(open["ask"]["timeout_seconds"], 300);
     assert_eq!(open["ask"]["questions"], content["questions"]);
-    house.settle(json!([
+    desk.settle(json!([
         { "question_id": "second", "values": ["d"] }, { "question_id": "first", "values": ["a"] },
     ]));
     assert_eq!(end(ask).1, "a\nd\n");
 
-    let mut command = house.command(&["ask", "--file", "-", "--json"]);
+    let mut command = desk.command(&["ask", "--file", "-", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(content.to_string().as_bytes()).unwrap();
-    house.settle(json!([{ "question_id": "second", "values": ["c"] }]));
+    desk.settle(json!([{ "question_id": "second", "values": ["c"] }]));
     let (code, out, err) = text(&child.wait_with_output().unwrap());
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["answers"][0]["values"], json!(["c"]));
@@ -200,16 +200,16 @@ fn several_questions_come_from_a_file() {
 
 #[test]
 fn a_run_that_was_given_is_used_and_not_ended() {
-    let house = House::new();
-    let run = house.server().api(&house.harness, "POST", "/v1/runs", Some(&json!({}))).1;
+    let desk = Desk::new();
+    let run = desk.server().api(&desk.harness, "POST", "/v1/runs", Some(&json!({}))).1;
     let run_id = run["run_id"].as_str().unwrap();
-    let mut command = house.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
+    let mut command = desk.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
     command.env("CHIPS_RUN", run_id);
-    let ask = house.start(command);
-    assert_eq!(house.open_ask()["ask"]["run_id"], run_id);
-    house.answer(yes());
+    let ask = desk.start(command);
+    assert_eq!(desk.open_ask()["ask"]["run_id"], run_id);
+    desk.answer(yes());
     assert_eq!(end(ask).0, Some(0));
-    assert_eq!(house.run_state(run_id), "live");
+    assert_eq!(desk.run_state(run_id), "live");
 }
 
 #[test]
@@ -246,25 +246,25 @@ fn what_can_not_be_asked_is_refused_before_anything_is_sent() {
 
 #[test]
 fn the_servers_refusal_is_one_line_and_leaves_no_run_behind() {
-    let house = House::new();
+    let desk = Desk::new();
     let id =
-        house.server().api(&house.harness, "GET", "/v1/me", None).1["participant"]["id"].as_str().unwrap().to_owned();
-    house.machine.text(&["harness", "budget", &id, "--open", "0", "--hour", "none"]);
-    let (code, out, err) = end(house.ask(&[&["Deploy?"], &OPTIONS[..], &["--ask-id", ASK_ID]].concat()));
+        desk.server().api(&desk.harness, "GET", "/v1/me", None).1["participant"]["id"].as_str().unwrap().to_owned();
+    desk.machine.text(&["harness", "budget", &id, "--open", "0", "--hour", "none"]);
+    let (code, out, err) = end(desk.ask(&[&["Deploy?"], &OPTIONS[..], &["--ask-id", ASK_ID]].concat()));
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("(over_budget)") && err.lines().count() == 1, "{err}");
-    assert_eq!(house.run_state(&ASK_ID.replace("qst_", "run_")), "ended");
+    assert_eq!(desk.run_state(&ASK_ID.replace("qst_", "run_")), "ended");
 }
 
 #[test]
 fn only_a_harness_asks() {
-    let house = House::new();
-    let mut command = house.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
-    command.env("CHIPS_TOKEN", &house.person);
+    let desk = Desk::new();
+    let mut command = desk.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
+    command.env("CHIPS_TOKEN", &desk.person);
     let (code, _, err) = text(&command.output().unwrap());
     assert_eq!(code, Some(1));
-    assert!(err.contains("CHIPS_TOKEN holds a person's token") && !err.contains(&house.person), "{err}");
-    let mut command = house.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
+    assert!(err.contains("CHIPS_TOKEN holds a person's token") && !err.contains(&desk.person), "{err}");
+    let mut command = desk.command(&[&["ask", "Deploy?"], &OPTIONS[..]].concat());
     command.env_remove("CHIPS_TOKEN");
     let (code, _, err) = text(&command.output().unwrap());
     assert_eq!(code, Some(1));

@@ -1,7 +1,8 @@
 //! `chips connect`, `tail`, `check` and `schema`, and `answer` and `inbox` where nobody sits at a terminal.
 #![allow(clippy::unwrap_used)]
 
-mod house;
+mod desk;
+mod proxy;
 mod serving;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use house::{House, end, text};
+use desk::{Desk, end, text};
 use serde_json::{Value, json};
 use serving::{Machine, until};
 
@@ -26,19 +27,19 @@ fn config(machine: &Machine) -> PathBuf {
 
 #[test]
 fn connect_keeps_a_token_that_is_good_and_the_commands_take_it() {
-    let house = House::new();
-    let machine = &house.machine;
-    let url = house.server().url();
+    let desk = Desk::new();
+    let machine = &desk.machine;
+    let url = desk.server().url();
     let connect = |token: &str| with_input(&mut machine.command(&["connect", &format!("{url}/")]), token);
 
-    let (code, out, err) = connect(&format!("{}\n", house.harness));
+    let (code, out, err) = connect(&format!("{}\n", desk.harness));
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(err.contains(&format!("Connected to {url} as ")) && err.contains("(harness hrn_"), "{err}");
-    let (code, _, err) = connect(&house.person);
+    let (code, _, err) = connect(&desk.person);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(std::fs::metadata(config(machine)).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let ask = house.start(machine.command(&["ask", "Deploy?", "-o", "yes", "-o", "no"]));
+    let ask = desk.start(machine.command(&["ask", "Deploy?", "-o", "yes", "-o", "no"]));
     let listed = until("the question in the inbox", || {
         let listed = machine.text(&["inbox"]);
         (!listed.is_empty()).then_some(listed)
@@ -57,52 +58,52 @@ fn connect_keeps_a_token_that_is_good_and_the_commands_take_it() {
 
 #[test]
 fn connect_keeps_no_token_that_is_not() {
-    let house = House::new();
-    let url = house.server().url();
+    let desk = Desk::new();
+    let url = desk.server().url();
     for (token, part) in [
         (format!("chips_hk_{}", "0".repeat(38)), "(unauthenticated)"),
         ("hunter2".to_owned(), "a token starts with chips_hk_"),
-        (house.harness[..30].to_owned(), "not copied whole"),
+        (desk.harness[..30].to_owned(), "not copied whole"),
         (String::new(), "no token on standard input"),
     ] {
-        let (code, out, err) = with_input(&mut house.machine.command(&["connect", &url]), &token);
+        let (code, out, err) = with_input(&mut desk.machine.command(&["connect", &url]), &token);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         assert!(err.contains(part) && (token.is_empty() || !err.contains(&token)), "{err}");
     }
-    assert!(!config(&house.machine).exists());
-    house.machine.refused(&["connect", "127.0.0.1:7070"], 2);
-    house.machine.refused(&["connect", &url, "--token", "x"], 2);
+    assert!(!config(&desk.machine).exists());
+    desk.machine.refused(&["connect", "127.0.0.1:7070"], 2);
+    desk.machine.refused(&["connect", &url, "--token", "x"], 2);
 }
 
 #[test]
 fn only_a_person_answers() {
-    let house = House::new();
-    let ask = house.ask(&["Deploy?", "-o", "yes", "-o", "no"]);
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let desk = Desk::new();
+    let ask = desk.ask(&["Deploy?", "-o", "yes", "-o", "no"]);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
     for arguments in
         [&["answer", &ask_id, "--value", "yes"][..], &["answer", &ask_id], &["inbox"], &["inbox", "--json"]]
     {
-        let (code, out, err) = text(&house.command(arguments).output().unwrap());
+        let (code, out, err) = text(&desk.command(arguments).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(1), ""), "{arguments:?}");
         assert!(err.contains("only a harness's token") && err.contains("CHIPS_USER_TOKEN"), "{err}");
-        let mut swapped = house.command(arguments);
-        let (code, out, err) = text(&swapped.env("CHIPS_USER_TOKEN", &house.harness).output().unwrap());
+        let mut swapped = desk.command(arguments);
+        let (code, out, err) = text(&swapped.env("CHIPS_USER_TOKEN", &desk.harness).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(1), ""), "{arguments:?}");
         assert!(err.contains("CHIPS_USER_TOKEN holds a harness's token"), "{err}");
     }
-    assert_eq!(house.open_ask()["state"], "open");
+    assert_eq!(desk.open_ask()["state"], "open");
     drop(ask);
 }
 
 #[test]
 fn a_script_answers_with_arguments() {
-    let house = House::new();
+    let desk = Desk::new();
     let answer = |arguments: &[&str]| {
-        let mut command = house.command(&[&["answer"], arguments].concat());
-        text(&command.env("CHIPS_USER_TOKEN", &house.person).output().unwrap())
+        let mut command = desk.command(&[&["answer"], arguments].concat());
+        text(&command.env("CHIPS_USER_TOKEN", &desk.person).output().unwrap())
     };
-    let ask = house.ask(&["What else?", "-o", "a=Apples", "-o", "b", "--multi", "--free-text", "--json"]);
-    let ask_id = house.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let ask = desk.ask(&["What else?", "-o", "a=Apples", "-o", "b", "--multi", "--free-text", "--json"]);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
     for (arguments, code, part) in [
         (&[&ask_id, "--value", "c"][..], 1, "there is: \"a\", \"b\""),
         (&[&ask_id, "--value", "Apples"], 1, "the option's value is \"a\""),
@@ -127,12 +128,12 @@ fn a_script_answers_with_arguments() {
 
 #[test]
 fn an_empty_inbox_says_so_and_json_is_a_page() {
-    let house = House::new();
+    let desk = Desk::new();
     let run =
-        |arguments: &[&str]| text(&house.command(arguments).env("CHIPS_USER_TOKEN", &house.person).output().unwrap());
+        |arguments: &[&str]| text(&desk.command(arguments).env("CHIPS_USER_TOKEN", &desk.person).output().unwrap());
     assert_eq!(run(&["inbox"]), (Some(0), String::new(), "Nothing is open.\n".into()));
-    let ask = house.ask(&["Two\nlines \u{202e}?", "-o", "yes", "-o", "no", "--timeout", "1h"]);
-    house.open_ask();
+    let ask = desk.ask(&["Two\nlines \u{202e}?", "-o", "yes", "-o", "no", "--timeout", "1h"]);
+    desk.open_ask();
     let (_, out, _) = run(&["inbox"]);
     assert!(out.lines().count() == 1 && out.contains("Two lines \\u{202e}?"), "{out:?}");
     let left = out.split('\t').nth(2).unwrap();
@@ -144,19 +145,21 @@ fn an_empty_inbox_says_so_and_json_is_a_page() {
 
 #[test]
 fn tail_prints_an_event_a_line_and_goes_on_after_a_restart() {
-    let mut house = House::new();
-    let ask = house.ask(&["Deploy?", "-o", "yes", "-o", "no"]);
-    house.open_ask();
-    let tail = house.start(house.command(&["tail", "--after", "0"]));
+    let serve = ["--allow-host", "127.0.0.1"];
+    let mut desk = Desk::with(&serve);
+    let network = proxy::Network::to(desk.server().address());
+    let ask = desk.start(desk.command_at(&network.url(), &["ask", "Deploy?", "-o", "yes", "-o", "no"]));
+    desk.open_ask();
+    let tail = desk.start(desk.command_at(&network.url(), &["tail", "--after", "0"]));
     let lines = |count: usize| {
         tail.out.wait_for(&format!("{count} events"), |out| (out.lines().count() == count).then(|| out.to_owned()))
     };
     lines(1);
-    let address = house.server().address().to_string();
-    house.stop();
+    desk.stop();
     tail.err.wait_for("that the connection is lost", |err| err.contains("lost the connection").then_some(()));
-    house.start_server(&["--listen", &address]);
-    house.answer(json!({ "question_id": "question", "values": ["no"] }));
+    desk.start_server(&serve);
+    network.lead_to(desk.server().address());
+    desk.answer(json!({ "question_id": "question", "values": ["no"] }));
     let events: Vec<Value> = lines(2).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&events[0]["seq"], &events[0]["type"]), (&json!(1), &json!("question.ask")));
     assert_eq!((&events[1]["seq"], &events[1]["answers"][0]["values"]), (&json!(2), &json!(["no"])));
@@ -165,11 +168,11 @@ fn tail_prints_an_event_a_line_and_goes_on_after_a_restart() {
 
 #[test]
 fn tail_ends_when_nobody_reads_any_more() {
-    let house = House::new();
-    let ask = house.ask(&["Deploy?", "-o", "yes", "-o", "no"]);
-    house.open_ask();
+    let desk = Desk::new();
+    let ask = desk.ask(&["Deploy?", "-o", "yes", "-o", "no"]);
+    desk.open_ask();
     let mut child =
-        house.command(&["tail", "--after", "0"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        desk.command(&["tail", "--after", "0"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -185,16 +188,16 @@ fn tail_ends_when_nobody_reads_any_more() {
 
 #[test]
 fn tail_fails_at_once_where_it_can_not_begin() {
-    let house = House::new();
-    let (code, out, err) = text(&house.command(&["tail", "--after", "99"]).output().unwrap());
+    let desk = Desk::new();
+    let (code, out, err) = text(&desk.command(&["tail", "--after", "99"]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("(cursor_ahead)"), "{err}");
     let nowhere = "http://127.0.0.1:9";
-    let (code, _, err) = text(&house.command_at(nowhere, &["tail"]).output().unwrap());
+    let (code, _, err) = text(&desk.command_at(nowhere, &["tail"]).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(err.contains("can't reach http://127.0.0.1:9 (connection refused), trying again…\n"), "{err}");
     assert!(err.ends_with("can't reach http://127.0.0.1:9: connection refused\n"), "{err}");
-    let (code, _, err) = text(&house.machine.run(&["tail"]));
+    let (code, _, err) = text(&desk.machine.run(&["tail"]));
     assert_eq!(code, Some(1));
     assert!(err.contains("chips connect"), "{err}");
 }

@@ -240,6 +240,9 @@ pub(crate) fn in_words(error: &reqwest::Error) -> String {
         Some(at) => &text[..at],
         None => &text,
     };
+    if let Some(why) = text.strip_prefix("invalid peer certificate: ") {
+        return format!("the server's certificate is not trusted ({why}); SSL_CERT_FILE can name other authorities");
+    }
     match text {
         "connection closed before message completed" | "end of file before message length reached" => {
             "the connection was cut".to_owned()

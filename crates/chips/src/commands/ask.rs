@@ -301,6 +301,9 @@ fn waiting(args: &Args, client: &Client, event: &Event, again: bool) {
     output::note(format_args!("chips: {} {place}", if again { "taken up:" } else { "asked:" }));
     let deadline = content.timeout_ms().map(|ms| event.envelope.ts.plus_ms(ms));
     let limit = match deadline.map(|deadline| client.time_left(deadline)) {
+        Some(left) if content.on_no_answer() == OnNoAnswer::UseDefault => {
+            format!("for at most {}, then the default is taken", time::left(left))
+        }
         Some(left) => format!("for at most {}", time::left(left)),
         None => "until somebody answers".to_owned(),
     };

@@ -218,10 +218,10 @@ fn keys(form: &Form) -> Vec<(String, &'static str)> {
                 keys.push((numbers, "choose"));
             }
             keys.push(key("Enter", if several { "next" } else { "send" }));
+            keys.push(key("q", "leave"));
             if part.question.free_text() {
                 keys.push(key("t", "type"));
             }
-            keys.push(key("q", "leave"));
             if several {
                 keys.push(key("←→", "questions"));
             }

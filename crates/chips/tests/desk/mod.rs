@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::serving::{Machine, Serving};
 
 /// A machine with a server on it, and the tokens of its first harness and person.
-pub struct House {
+pub struct Desk {
     pub machine: Machine,
     server: Option<Serving>,
     pub harness: String,
     pub person: String,
 }
 
-impl House {
+impl Desk {
     pub fn new() -> Self {
         Self::with(&[])
     }
