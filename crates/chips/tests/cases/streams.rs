@@ -111,17 +111,23 @@ fn m31_a_reader_that_stops_reading_is_cut_off_and_misses_nothing() {
     assert_eq!(scene.harness.head(), EVENTS);
     assert!(follows.join().unwrap(), "the reader that goes on gets all, in order");
 
+    // It must not read again before it is cut off, so the server is asked: both streams are gone by then.
+    let streams = || {
+        let metrics = scene.person.get("/metrics").text();
+        metrics.lines().find_map(|line| line.strip_prefix("chips_streams ")?.trim().parse::<u32>().ok())
+    };
+    until(LIMIT * 4, "the reader that stopped to be cut off", || (streams() == Some(0)).then_some(()));
+
     // The one that stopped finds what the network held for it, and then the end.
-    let cut_off =
-        until(LIMIT * 4, "the reader that stopped to be cut off", || match stuck.next(Duration::from_secs(5)) {
-            Ok(Some(message)) => {
-                assert_eq!(message.seq(), last + 1);
-                last += 1;
-                None
-            }
-            Ok(None) => None,
-            Err(error) => Some(error),
-        });
+    let cut_off = until(LIMIT, "the end of what the network held", || match stuck.next(Duration::from_secs(5)) {
+        Ok(Some(message)) => {
+            assert_eq!(message.seq(), last + 1);
+            last += 1;
+            None
+        }
+        Ok(None) => None,
+        Err(error) => Some(error),
+    });
     let broken = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::ConnectionAborted];
     assert!(broken.contains(&cut_off.kind()), "{cut_off}");
     assert!(last < EVENTS, "it was waited for");
