@@ -1,4 +1,4 @@
-//! A client for [Chips](https://github.com/chips-dev/chips), where AI agents ask people.
+//! A client for Chips, where AI agents ask people.
 //!
 //! A harness opens a run, asks, and waits; a person answers; the harness goes on. This crate does the parts that are
 //! easy to get wrong: a write is repeated byte for byte until its outcome is known, a wait outlives restarts of the
