@@ -49,12 +49,25 @@ fn arrows_and_enter_answer_and_the_terminal_is_left_as_it_was() {
     tty.wait_for(" ❯ 1  19 September");
     tty.press("2");
     tty.wait_for(" ❯ 2  26 September");
-    tty.press(ENTER);
+    tty.press_until(ENTER, "Answered: 26 September");
     assert_eq!(tty.code(), 0);
     assert_eq!(end(ask).1, "26\n");
     let screen = tty.screen();
     assert!(screen.contains("Answered: 26 September") && !screen.contains("❯"), "{screen}");
     assert!(!tty.is_alternate() && !tty.hides_cursor());
+}
+
+#[test]
+fn an_enter_that_was_meant_for_the_list_answers_nothing() {
+    let desk = Desk::new();
+    let ask = desk.ask(&days(&[]));
+    desk.open_ask();
+    let mut tty = tty(&desk, SIZE, &["inbox"]);
+    tty.wait_for("❯ Ship on");
+    tty.press("\r\r\r2");
+    tty.wait_for(" ❯ 2  26 September");
+    assert_eq!(desk.open_ask()["state"], "open");
+    drop(ask);
 }
 
 #[test]
@@ -83,8 +96,7 @@ fn a_typed_answer_is_a_text_whatever_is_in_it() {
 fn several_choices_are_marked_with_space_or_digits_and_none_is_asked_about() {
     let desk = Desk::new();
     let (ask, mut tty) = asked(&desk, &days(&["--multi"]));
-    tty.press(ENTER);
-    tty.wait_for("Nothing is chosen. Enter once more");
+    tty.press_until(ENTER, "Nothing is chosen. Enter once more");
     tty.press("2");
     tty.wait_for("[x] 26 September");
     tty.press(UP);
@@ -97,8 +109,7 @@ fn several_choices_are_marked_with_space_or_digits_and_none_is_asked_about() {
     assert_eq!(end(ask).1, "19\n");
 
     let (ask, mut tty) = asked(&desk, &days(&["--multi", "--json"]));
-    tty.press(ENTER);
-    tty.wait_for("Nothing is chosen. Enter once more");
+    tty.press_until(ENTER, "Nothing is chosen. Enter once more");
     tty.press(ENTER);
     assert_eq!(tty.code(), 0);
     assert!(end(ask).1.contains("\"values\":[]"));
@@ -117,8 +128,7 @@ fn several_questions_are_gone_through_and_shown_before_they_are_sent() {
     std::fs::write(&file, questions.to_string()).unwrap();
     let (ask, mut tty) = asked(&desk, &["--file", file.to_str().unwrap(), "--json"]);
     tty.wait_for("Question 1 of 3");
-    tty.press(ENTER);
-    tty.wait_for("Question 2 of 3");
+    tty.press_until(ENTER, "Question 2 of 3");
     tty.press("\t");
     tty.wait_for("Question 3 of 3");
     tty.press(LEFT);
@@ -207,8 +217,7 @@ fn a_long_question_is_read_from_its_start_and_nothing_unseen_is_taken() {
     assert!(screen.contains("Line 1 of") && !screen.contains("❯"), "{screen}");
     tty.press("\x1b[6~");
     tty.wait_until("the next page", |screen| screen.contains("↑ more") && !screen.contains("Line 1 of"));
-    tty.press(ENTER);
-    tty.wait_for("This is what Enter takes");
+    tty.press_until(ENTER, "This is what Enter takes");
     tty.press(ENTER);
     assert_eq!(tty.code(), 0);
     assert_eq!(end(ask).1, "y\n");
@@ -247,8 +256,8 @@ fn the_inbox_is_live_and_answers_one_after_another() {
     tty.wait_for("❯ Second question?");
     tty.press(ENTER);
     tty.wait_for("Label c");
-    tty.press("2\r");
-    tty.wait_for("Answered: Label d");
+    tty.press("2");
+    tty.press_until(ENTER, "Answered: Label d");
     tty.wait_for("1 open");
     assert_eq!(end(second).1, "d\n");
     // Closed elsewhere: the list follows, and so does the question that is open on the screen.
@@ -277,8 +286,8 @@ fn a_lost_connection_is_shown_and_an_answer_waits_for_it() {
     tty.wait_for(" asks");
     network.cut();
     tty.wait_for("No connection");
-    tty.press("2\r");
-    tty.wait_for("Not sent yet");
+    tty.press("2");
+    tty.press_until(ENTER, "Not sent yet");
     desk.stop();
     desk.start_server(&serve);
     network.lead_to(desk.server().address());

@@ -10,7 +10,7 @@ use chips_protocol::api::{Ask, AskState, AsksPage};
 use crossterm::event::KeyCode;
 use tokio::time::Instant;
 
-use crate::commands::answer::session::{self, LinkState, Outcome};
+use crate::commands::answer::session::{self, LinkState, Outcome, SETTLE};
 use crate::commands::answer::{left_behind, only_persons, words};
 use crate::terminal::screen::{self, Input, Screen, is_control};
 use crate::terminal::time;
@@ -32,9 +32,6 @@ pub struct Args {
 
 /// No more pages than this are read; nobody goes through more by hand.
 const PAGES: usize = 5;
-
-/// After the list has moved under the cursor, Enter opens nothing for this long.
-const SETTLE: Duration = Duration::from_millis(400);
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -168,7 +165,7 @@ async fn pick(
                 let (page, more) = read?;
                 stream.get_or_insert_with(|| client.stream(StreamQuery::default().after(page.head)));
                 if list.take(page.asks, more) {
-                    moved = Some(now());
+                    moved = Some(Instant::now());
                 }
                 reading = std::mem::take(&mut stale).then(|| Box::pin(open_asks(&patient)));
             },
@@ -188,9 +185,4 @@ async fn pick(
             () = link.changed() => {},
         }
     }
-}
-
-#[allow(clippy::disallowed_methods)]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use chips_client::{Client, Error, LinkChange, Written};
 use chips_protocol::Answer;
 use chips_protocol::api::{Ask, AskState};
+use crossterm::event::KeyCode;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::form::{Action, Form, Stage};
 use super::view::{self, Around};
@@ -62,6 +64,10 @@ pub enum Outcome {
     End(u8),
 }
 
+/// After what is on the screen has changed by itself or has just been opened, Enter does nothing for this long: it may
+/// have been meant for what was there before.
+pub const SETTLE: Duration = Duration::from_millis(400);
+
 /// What comes back from the server.
 type Sending<'c> = Pin<Box<dyn Future<Output = Result<Written, Error>> + 'c>>;
 
@@ -72,6 +78,7 @@ type Sending<'c> = Pin<Box<dyn Future<Output = Result<Written, Error>> + 'c>>;
 pub async fn run(screen: &mut Screen, client: &Client, link: &LinkState, ask: &Ask) -> anyhow::Result<Outcome> {
     let questions = ask.ask.as_ask().map_or(&[][..], |content| &content.questions);
     let mut form = Form::new(questions);
+    let opened = Instant::now();
     let patient = client.retry_for(None);
     let mut closed = std::pin::pin!(client.wait(ask.ask_id));
     let mut is_closed: Option<Ask> = None;
@@ -104,11 +111,13 @@ pub async fn run(screen: &mut Screen, client: &Client, link: &LinkState, ask: &A
                 Input::Paste(_) => {}
                 Input::Key(key) if sending.is_some() => {
                     // Only leaving is possible meanwhile; whether the answer went out is then not known.
-                    if matches!(key.code, crossterm::event::KeyCode::Esc | crossterm::event::KeyCode::Char('q')) {
+                    if matches!(key.code, KeyCode::Esc | KeyCode::Char('q')) {
                         return Ok(Outcome::Left);
                     }
                 }
                 Input::Key(key) if is_control(key, 'd') && form.stage() != Stage::Typing => return Ok(Outcome::Left),
+                Input::Key(key)
+                    if key.code == KeyCode::Enter && form.stage() == Stage::Choosing && opened.elapsed() < SETTLE => {}
                 Input::Key(key) => {
                     problem = None;
                     match form.key(key) {
