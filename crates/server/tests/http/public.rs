@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use chips_protocol::problem::ProblemCode;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Reply, TestApp, anonymous, id};
+use crate::support::{Reply, TestApp, anonymous, answer, ask, ask_id_of, id, with};
 
 fn request(app: &TestApp, method: &str, path: &str) -> reqwest::RequestBuilder {
     anonymous().request(method.parse::<Method>().unwrap(), format!("http://{}{path}", app.address))
@@ -117,4 +117,48 @@ async fn a_problem_s_page_is_where_its_type_says() {
     let problem: Value = Reply::to(request(&app, "GET", "/v1/me")).await.json();
     let reply = Reply::to(request(&app, "GET", problem["type"].as_str().unwrap())).await;
     assert_eq!(reply.status, 200);
+}
+
+/// Holds a reply against the schema that the description names for it.
+#[track_caller]
+fn fits(document: &Value, name: &str, value: &Value) {
+    let schema = json!({ "$ref": format!("#/components/schemas/{name}"), "components": document["components"] });
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let faults: Vec<String> = validator.iter_errors(value).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{value} is no {name}: {faults:?}");
+}
+
+#[tokio::test]
+async fn replies_are_what_the_description_says() {
+    let app = TestApp::start().await;
+    let document = Reply::to(request(&app, "GET", "/openapi.json")).await.expect(200);
+    fits(&document, "Me", &app.harness.get("/v1/me").await.expect(200));
+    fits(&document, "Me", &app.person.get("/v1/me").await.expect(200));
+    let bare = app.harness.run().await;
+    let said = json!({ "title": "t", "url": "https://example.com", "labels": { "a": "b" }, "lease_seconds": 0.5 });
+    let run = app.harness.run_with(said.clone()).await;
+    fits(&document, "NewRun", &said);
+    let agent = json!({ "kind": "agent", "id": id("agt_") });
+    let asked = app.harness.send(&with(&ask(&app.harness, run), "/actor", agent)).await.expect(201);
+    fits(&document, "AnyEvent", &asked);
+    let left_open = app.harness.send(&ask(&app.harness, bare)).await.expect(201);
+    let answered = app.person.send(&answer(&app.person, &asked, "26")).await.expect(201);
+    fits(&document, "AnyEvent", &answered);
+    fits(
+        &document,
+        "Problem",
+        &app.colleague.send(&answer(&app.colleague, &asked, "19")).await.problem(409, "already_closed"),
+    );
+    fits(&document, "Problem", &app.harness.send(&json!({})).await.problem(422, "invalid_event"));
+    fits(&document, "Problem", &app.harness.get("/v1/nothing").await.problem(404, "not_found"));
+    for ask in [&asked, &left_open] {
+        fits(&document, "Ask", &app.person.get(&format!("/v1/asks/{}", ask_id_of(ask))).await.expect(200));
+    }
+    fits(&document, "AsksPage", &app.person.get("/v1/asks?limit=1").await.expect(200));
+    fits(&document, "EventsPage", &app.person.get("/v1/events").await.expect(200));
+    for run in [bare, run] {
+        fits(&document, "Run", &app.harness.get(&format!("/v1/runs/{run}")).await.expect(200));
+        fits(&document, "Run", &app.harness.post_empty(&format!("/v1/runs/{run}/end")).await.expect(200));
+    }
+    fits(&document, "EventsPage", &app.harness.get("/v1/events").await.expect(200));
 }

@@ -14,6 +14,19 @@ pub fn anonymous() -> Client {
     Client::builder().timeout(LIMIT).build().unwrap()
 }
 
+/// Clients to share: one for requests, and one for streams, which stay and so have no limit on the whole of them.
+#[derive(Clone)]
+pub struct Clients {
+    requests: Client,
+    streams: Client,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self { requests: anonymous(), streams: Client::builder().build().unwrap() }
+    }
+}
+
 /// A participant and its token.
 #[derive(Clone)]
 pub struct Actor {
@@ -21,7 +34,7 @@ pub struct Actor {
     pub workspace_id: WorkspaceId,
     pub id: ParticipantId,
     pub token: String,
-    client: Client,
+    clients: Clients,
 }
 
 /// What a request was answered with.
@@ -33,13 +46,19 @@ pub struct Reply {
 }
 
 impl Actor {
-    pub fn new(address: SocketAddr, workspace_id: WorkspaceId, id: ParticipantId, token: &str) -> Self {
-        Self { address, workspace_id, id, token: token.to_owned(), client: anonymous() }
+    pub fn new(
+        clients: Clients,
+        address: SocketAddr,
+        workspace_id: WorkspaceId,
+        id: ParticipantId,
+        token: &str,
+    ) -> Self {
+        Self { address, workspace_id, id, token: token.to_owned(), clients }
     }
 
     /// A request of this actor, to be completed.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("http://{}{path}", self.address)).bearer_auth(&self.token)
+        self.clients.requests.request(method, format!("http://{}{path}", self.address)).bearer_auth(&self.token)
     }
 
     pub async fn get(&self, path: &str) -> Reply {
@@ -112,9 +131,8 @@ impl Actor {
     }
 
     pub async fn stream_from(&self, path: &str, last_event_id: Option<&str>) -> Sse {
-        // Streams stay: no limit on the whole of it.
-        let client = Client::builder().build().unwrap();
-        let mut request = client.get(format!("http://{}{path}", self.address)).bearer_auth(&self.token);
+        let url = format!("http://{}{path}", self.address);
+        let mut request = self.clients.streams.get(url).bearer_auth(&self.token);
         if let Some(last) = last_event_id {
             request = request.header("last-event-id", last);
         }

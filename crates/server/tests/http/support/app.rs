@@ -3,16 +3,18 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use chips_protocol::{HarnessId, ParticipantId, SpaceId, Timestamp};
+use chips_core::{Sender, Who};
+use chips_protocol::{HarnessId, ParticipantId, SpaceId, Timestamp, validate};
 use chips_server::{Config, Ended, bind};
 use chips_store::admin::{self, Admin, Initialised};
 use chips_store::clock::{ManualTime, TimeSource};
-use chips_store::{Options, Store};
+use chips_store::{Options, Store, Submitted};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Actor;
+use super::actor::{Actor, Clients};
 
 /// How a server is to be started.
 #[derive(Clone)]
@@ -86,8 +88,9 @@ impl TestApp {
         drop(hand);
 
         let (address, store, stop, running) = serve(dir.path(), &setup).await;
+        let clients = Clients::default();
         let actor = |initialised: &Initialised, id: ParticipantId, token: &str| {
-            Actor::new(address, initialised.workspace_id, id, token)
+            Actor::new(clients.clone(), address, initialised.workspace_id, id, token)
         };
         Self {
             harness: actor(&own, ParticipantId::Harness(own.harness.id), &own.harness.token),
@@ -116,6 +119,15 @@ impl TestApp {
     /// The harness's own identifier.
     pub fn harness_id(&self) -> HarnessId {
         self.harness.id.to_string().parse().unwrap()
+    }
+
+    /// Appends events of the harness beside HTTP, all at once: for a log that is only there to be read.
+    pub async fn append(&self, events: &[Value]) {
+        let sender = Sender { workspace_id: self.harness.workspace_id, who: Who::Harness(self.harness_id()) };
+        let submits = events.iter().map(|event| self.store.submit(sender, validate::draft(event).unwrap()));
+        for submitted in super::within(futures::future::join_all(submits)).await {
+            assert!(matches!(submitted.unwrap(), Submitted::Appended(_)));
+        }
     }
 
     /// Tells the server to stop; [`TestApp::ended`] waits for it.
