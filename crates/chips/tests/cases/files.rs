@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::events::chosen;
 use crate::support::process::{clean, output};
 use crate::support::scene::{Scene, seq};
-use crate::support::{Folder, LIMIT, Serve, until};
+use crate::support::{Folder, LIMIT, Serve, ask_with, question, until};
 
 #[test]
 fn m33_a_second_server_on_a_folder_is_refused_and_told_who_holds_it() {
@@ -95,11 +95,18 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
     let mut stream = scene.person.stream();
 
     let filler = fill(&inside);
-    // What lies allocated already may take some writes still. None of them is lost.
+    // What lies allocated already may take some writes still, so each is as large as it may be. None of them is lost.
+    let large: Vec<_> = ["fence", "gate", "shed", "roof"]
+        .map(|place| {
+            let mut question = question(place);
+            question["prompt"] = "\u{1f33b}".repeat(4000).into();
+            question["options"][0]["description"] = "\u{1f33b}".repeat(2000).into();
+            question
+        })
+        .into();
     let mut written = vec![first.clone()];
-    let refused = until(LIMIT * 2, "the disk to be full", || {
-        let mut ask = scene.harness.plain_ask(&run);
-        ask["questions"][0]["prompt"] = "Is there room for this? ".repeat(160).into();
+    let refused = until(LIMIT * 4, "the disk to be full", || {
+        let ask = scene.harness.event(&run, ask_with(&large));
         let answer = scene.harness.send(&ask);
         match answer.status {
             201 => {
