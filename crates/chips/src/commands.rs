@@ -10,11 +10,13 @@ pub(crate) use examples;
 
 pub mod answer;
 pub mod ask;
+pub mod away;
 pub mod check;
 pub mod completions;
 pub mod connect;
 pub mod doctor;
 pub mod harness;
+pub mod hook;
 pub mod inbox;
 pub mod init;
 pub mod person;

@@ -191,13 +191,21 @@ fn missing(environment: &Environment, config: &Config, kind: TokenKind) -> anyho
     )
 }
 
+/// The folder of this program in the user's configuration folder.
+///
+/// # Errors
+/// When the user has no home folder.
+pub fn folder() -> anyhow::Result<PathBuf> {
+    let base = etcetera::choose_base_strategy().context("can't find the configuration folder")?;
+    Ok(base.config_dir().join("chips"))
+}
+
 /// Where the file is.
 ///
 /// # Errors
 /// When the user has no home folder.
 pub fn path() -> anyhow::Result<PathBuf> {
-    let base = etcetera::choose_base_strategy().context("can't find the configuration folder")?;
-    Ok(base.config_dir().join("chips").join("config.toml"))
+    Ok(folder()?.join("config.toml"))
 }
 
 /// Reads the file; where there is none, an empty configuration. One that others can read is told on standard error.

@@ -1,5 +1,6 @@
 //! Chips: where AI agents ask people. One binary, both sides.
 
+mod adapters;
 mod args;
 mod commands;
 mod config;
@@ -45,6 +46,8 @@ enum Command {
     Tail(commands::tail::Args),
     Check(commands::check::Args),
     Schema(commands::schema::Args),
+    Hook(commands::hook::Args),
+    Away(commands::away::Args),
     Doctor(commands::doctor::Args),
     Completions(commands::completions::Args),
 }
@@ -70,6 +73,8 @@ fn main() -> ExitCode {
         Command::Tail(args) => commands::tail::run(args),
         Command::Check(args) => commands::check::run(args),
         Command::Schema(args) => commands::schema::run(args),
+        Command::Hook(args) => commands::hook::run(args),
+        Command::Away(args) => commands::away::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };

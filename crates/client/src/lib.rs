@@ -52,6 +52,7 @@ mod sse;
 mod stream;
 mod tls;
 mod token;
+mod workplace;
 
 pub use chips_protocol as protocol;
 
@@ -64,3 +65,4 @@ pub use link::LinkChange;
 pub use read::{AsksQuery, EventsQuery};
 pub use stream::{EventStream, StreamQuery, Streamed};
 pub use token::{BadToken, Token, TokenKind};
+pub use workplace::Workplace;

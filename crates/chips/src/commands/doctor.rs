@@ -14,6 +14,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::adapters::claude_code::settings;
 use crate::config::{self, Connection};
 use crate::folder::{Folder, shell_word};
 use crate::{args, exit, folder, output, runtime};
@@ -69,6 +70,7 @@ const INDENT: usize = 9;
 
 const DATA: &str = "data folder";
 const CONFIGURATION: &str = "configuration";
+const CLAUDE_CODE: &str = "Claude Code";
 
 impl Findings {
     fn ok(&mut self, area: &'static str, says: impl Into<String>) {
@@ -122,6 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let mut findings = Findings::default();
         data_folder(&folder, &mut findings).await;
         configuration(&mut findings).await;
+        claude_code(&mut findings);
         Ok(findings)
     })?;
     let well = findings.all_well();
@@ -132,6 +135,58 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::note(if well { "\nall is well" } else { "\nsomething is wrong; what mends it stands below it" });
     }
     Ok(if well { exit::DONE } else { exit::FAILED }.into())
+}
+
+/// The hooks in Claude Code's settings, the user's own and this folder's; nothing is said where there are none.
+fn claude_code(findings: &mut Findings) {
+    let here = std::env::current_dir().ok();
+    let mut installed = false;
+    for project in [None, here.as_deref()] {
+        let Ok(path) = settings::path(project) else { continue };
+        let shown = path.display();
+        let current = match settings::read(&path) {
+            Ok((_, current)) => current,
+            Err(error) => {
+                findings.wrong(CLAUDE_CODE, format!("{error:#}"), "mend the file, then run this again");
+                continue;
+            }
+        };
+        let Some((command, timeout)) = settings::installed(&current) else { continue };
+        installed = true;
+        let install = if project.is_some() { " --project" } else { "" };
+        let again = format!("write it anew: chips hook claude-code --install{install}");
+        match timeout {
+            Some(seconds) if seconds >= settings::TIMEOUT_SECONDS => {
+                findings.ok(CLAUDE_CODE, format!("{shown} runs `{command}`"));
+            }
+            Some(seconds) => {
+                let says = format!("{shown} lets the hook wait {seconds} s: shorter than a person may take");
+                findings.wrong(CLAUDE_CODE, says, again);
+            }
+            None => {
+                let says = format!("{shown} names no time-out for the hook: it is cut off after ten minutes");
+                findings.wrong(CLAUDE_CODE, says, again);
+            }
+        }
+    }
+    if installed {
+        match settings::version() {
+            Some(version) if version >= settings::OLDEST => {
+                let (major, minor, patch) = version;
+                findings.ok(CLAUDE_CODE, format!("version {major}.{minor}.{patch}"));
+            }
+            Some((major, minor, patch)) => findings.wrong(
+                CLAUDE_CODE,
+                format!("version {major}.{minor}.{patch} takes no answers from a hook"),
+                "update it to 2.1.85 or later: claude update",
+            ),
+            None => findings.note(
+                CLAUDE_CODE,
+                "`claude --version` says nothing here, so its version could not be checked",
+                "2.1.85 or later is needed",
+            ),
+        }
+    }
 }
 
 /// The folder itself, what is in it, and who serves it.

@@ -1,0 +1,251 @@
+//! `chips hook claude-code` as Claude Code runs it: a hook's JSON on standard input, the decision on standard output.
+#![allow(clippy::unwrap_used)]
+
+mod desk;
+mod serving;
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use desk::{Desk, end};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use serving::Serving;
+
+/// Starts the hook with this input.
+fn hook_by(desk: &Desk, mut command: Command, input: &Value) -> Serving {
+    let path = desk.machine.home().join("hook.json");
+    std::fs::write(&path, input.to_string()).unwrap();
+    command.stdin(Stdio::from(File::open(path).unwrap()));
+    desk.start(command)
+}
+
+fn hook(desk: &Desk, arguments: &[&str], input: &Value) -> Serving {
+    hook_by(desk, desk.command(&[&["hook", "claude-code"], arguments].concat()), input)
+}
+
+fn input(event: &str, mode: &str, questions: Value) -> Value {
+    let mut input = json!({
+        "session_id": "c0ffee", "transcript_path": "/home/mo/.claude/s.jsonl", "cwd": "/home/mo/garden",
+        "permission_mode": mode, "hook_event_name": event, "tool_name": "AskUserQuestion",
+        "tool_input": { "questions": questions },
+    });
+    // A `PermissionRequest` does not say for which call it comes.
+    if event == "PreToolUse" {
+        input["tool_use_id"] = json!("toolu_7");
+    }
+    input
+}
+
+fn one() -> Value {
+    json!([{
+        "question": "Which bed first?", "header": "Bed", "multiSelect": false,
+        "options": [{ "label": "Herbs, north", "description": "Half done." }, { "label": "Beans" }],
+    }])
+}
+
+fn printed(hook: Serving) -> Value {
+    let (code, out, err) = end(hook);
+    assert_eq!(code, Some(0), "{err}");
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out:?} {err:?}"))
+}
+
+fn printed_nothing(hook: Serving) -> String {
+    let (code, out, err) = end(hook);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    err
+}
+
+#[test]
+fn an_answer_allows_the_tool_with_the_questions_unchanged() {
+    let desk = Desk::new();
+    let asking = hook(&desk, &[], &input("PreToolUse", "acceptEdits", one()));
+    let ask = desk.open_ask();
+    assert_eq!(ask["ask"]["questions"][0]["options"][0]["value"], "Herbs, north", "the label is the value");
+    assert_eq!(ask["ask"]["questions"][0].get("default_value"), None, "no default is invented");
+    assert_eq!(ask["deadline"], Value::Null, "it waits for as long as it takes");
+    desk.answer(json!({ "question_id": "q0", "values": ["Herbs, north"] }));
+
+    let decision = printed(asking)["hookSpecificOutput"].clone();
+    assert_eq!(decision["hookEventName"], "PreToolUse");
+    assert_eq!(decision["permissionDecision"], "allow");
+    assert_eq!(decision["updatedInput"]["questions"], one());
+    assert_eq!(decision["updatedInput"]["answers"], json!({ "Which bed first?": "Herbs, north" }));
+    let notes = decision["updatedInput"]["annotations"]["Which bed first?"]["notes"].as_str().unwrap();
+    assert!(notes.contains("answered by Owner"), "{notes}");
+}
+
+#[test]
+fn several_a_text_and_a_question_left_out_reach_the_model_as_they_are() {
+    let desk = Desk::new();
+    let questions = json!([
+        { "question": "What to sow?", "multiSelect": true,
+          "options": [{ "label": "Peas" }, { "label": "Leek, early" }, { "label": "Rye" }] },
+        { "question": "When?", "options": [{ "label": "Today" }, { "label": "Monday" }] },
+        { "question": "Who waters?", "options": [{ "label": "Me" }, { "label": "You" }] },
+    ]);
+    let asking = hook(&desk, &[], &input("PreToolUse", "plan", questions));
+    let ask = desk.open_ask();
+    let answers = json!([
+        { "question_id": "q0", "values": ["Leek, early", "Rye"], "free_text": "and dill" },
+        { "question_id": "q1", "values": [], "free_text": "After the rain" },
+    ]);
+    let event = json!({
+        "v": 1, "type": "question.answered", "id": ask["ask_id"].as_str().unwrap().replace("qst_", "evt_"),
+        "workspace_id": ask["ask"]["workspace_id"], "run_id": ask["ask"]["run_id"], "ask_id": ask["ask_id"],
+        "actor": person(&desk), "idempotency_key": "sown", "answers": answers,
+    });
+    let (status, event) = desk.server().api(&desk.person, "POST", "/v1/events", Some(&event));
+    assert_eq!(status, 201, "{event}");
+
+    let input = printed(asking)["hookSpecificOutput"]["updatedInput"].clone();
+    let expected = json!({ "What to sow?": ["Leek, early", "Rye", "and dill"], "When?": "After the rain" });
+    assert_eq!(input["answers"], expected);
+    assert_eq!(input["annotations"]["Who waters?"]["notes"], "left unanswered");
+}
+
+fn person(desk: &Desk) -> Value {
+    let (_, me) = desk.server().api(&desk.person, "GET", "/v1/me", None);
+    json!({ "kind": "person", "id": me["participant"]["id"] })
+}
+
+#[test]
+fn in_default_mode_the_dialog_and_chips_are_both_live() {
+    let desk = Desk::new();
+    printed_nothing(hook(&desk, &[], &input("PreToolUse", "default", one())));
+    let asking = hook(&desk, &[], &input("PermissionRequest", "default", one()));
+    desk.answer(json!({ "question_id": "q0", "values": ["Beans"] }));
+    let decision = printed(asking)["hookSpecificOutput"]["decision"].clone();
+    assert_eq!(decision["behavior"], "allow");
+    assert_eq!(decision["updatedInput"]["answers"], json!({ "Which bed first?": "Beans" }));
+
+    let exclusive = hook(&desk, &["--exclusive"], &input("PreToolUse", "default", one()));
+    desk.answer(json!({ "question_id": "q0", "values": ["Beans"] }));
+    assert_eq!(printed(exclusive)["hookSpecificOutput"]["permissionDecision"], "allow");
+}
+
+#[test]
+fn it_says_nothing_where_it_is_not_asked_or_can_t_carry_the_question() {
+    let desk = Desk::new();
+    let mut other = input("PreToolUse", "default", one());
+    other["tool_name"] = json!("Bash");
+    other["tool_input"] = json!({ "command": "ls" });
+    assert_eq!(printed_nothing(hook(&desk, &[], &other)), "");
+
+    let twice = json!([one()[0], one()[0]]);
+    assert!(printed_nothing(hook(&desk, &[], &input("PreToolUse", "plan", twice))).contains("left to the dialog"));
+    let alike = json!([{ "question": "Go?", "options": [{ "label": "Yes" }, { "label": "yes " }] }]);
+    let said = printed_nothing(hook(&desk, &[], &input("PreToolUse", "plan", alike)));
+    assert!(said.contains("label") && said.contains("left to the dialog"), "{said}");
+
+    let mut elsewhere = desk.command(&["hook", "claude-code"]);
+    elsewhere.env("CHIPS_URL", "http://127.0.0.1:1");
+    let said = printed_nothing(hook_by(&desk, elsewhere, &input("PreToolUse", "plan", one())));
+    assert!(said.contains("can't reach"), "{said}");
+    assert!(desk.events("question.ask").is_empty(), "nothing was asked");
+}
+
+#[test]
+fn silence_is_never_told_as_a_choice() {
+    let desk = Desk::new();
+    let ask = input("PreToolUse", "plan", one());
+    printed_nothing(hook(&desk, &["--timeout", "1s"], &ask));
+
+    let mut again = ask.clone();
+    again["tool_use_id"] = json!("toolu_8");
+    let given_up = printed(hook(&desk, &["--timeout", "1s", "--on-no-answer", "cancel"], &again));
+    assert_eq!(given_up["hookSpecificOutput"]["permissionDecision"], "deny");
+
+    again["tool_use_id"] = json!("toolu_9");
+    let taken = printed(hook(&desk, &["--timeout", "1s", "--default-first"], &again));
+    let input = &taken["hookSpecificOutput"]["updatedInput"];
+    assert_eq!(input["answers"]["Which bed first?"], "Herbs, north");
+    let note = &input["annotations"]["Which bed first?"]["notes"];
+    assert_eq!(note, "nobody answered in time; the default was taken");
+}
+
+#[test]
+fn a_session_that_is_interrupted_takes_its_question_back() {
+    let desk = Desk::new();
+    for signal in [Signal::TERM, Signal::INT] {
+        let asking = hook(&desk, &[], &input("PermissionRequest", "default", one()));
+        let ask = desk.open_ask();
+        asking.signal(signal);
+        assert_eq!(end(asking).0, Some(130));
+        let path = format!("/v1/asks/{}?wait=20", ask["ask_id"].as_str().unwrap());
+        let (_, closed) = desk.server().api(&desk.person, "GET", &path, None);
+        assert_eq!(closed["state"], "withdrawn");
+    }
+}
+
+#[test]
+fn the_same_question_twice_is_one_card_and_the_end_of_the_session_withdraws_it() {
+    let desk = Desk::new();
+    let first = hook(&desk, &[], &input("PermissionRequest", "default", one()));
+    let ask = desk.open_ask();
+    let second = hook(&desk, &[], &input("PermissionRequest", "default", one()));
+    let place = format!("asks/{}", ask["ask_id"].as_str().unwrap());
+    second.err.wait_for("the same ask", |said| said.contains(&place).then_some(()));
+    assert_eq!(desk.events("question.ask").len(), 1);
+
+    printed_nothing(hook(&desk, &[], &json!({ "session_id": "c0ffee", "hook_event_name": "SessionEnd" })));
+    printed_nothing(first);
+    printed_nothing(second);
+    assert_eq!(desk.run_state(ask["ask"]["run_id"].as_str().unwrap()), "ended");
+}
+
+#[test]
+fn permission_prompts_are_carried_only_where_that_is_wished() {
+    let desk = Desk::new();
+    let mut prompt = input("PermissionRequest", "default", one());
+    prompt["tool_name"] = json!("Bash");
+    prompt["tool_input"] = json!({ "command": "rm -rf ./compost\necho done" });
+    printed_nothing(hook(&desk, &[], &prompt));
+    for (value, behavior) in [("allow", "allow"), ("deny", "deny")] {
+        let asking = hook(&desk, &["--permissions", "--default-first"], &prompt);
+        let ask = desk.open_ask();
+        let question = &ask["ask"]["questions"][0];
+        assert!(question["prompt"].as_str().unwrap().contains("rm -rf ./compost\necho done"), "shown whole");
+        assert_eq!(question.get("default_value"), None, "never with a default");
+        desk.answer(json!({ "question_id": "permission", "values": [value] }));
+        assert_eq!(printed(asking)["hookSpecificOutput"]["decision"]["behavior"], behavior);
+    }
+}
+
+#[test]
+fn whoever_is_not_away_is_asked_in_the_terminal() {
+    let desk = Desk::new();
+    assert_eq!(desk.machine.text(&["away"]), "on\n");
+    assert_eq!(desk.machine.text(&["away", "off"]), "off\n");
+    assert_eq!(printed_nothing(hook(&desk, &[], &input("PreToolUse", "plan", one()))), "");
+    assert!(desk.events("question.ask").is_empty());
+    assert_eq!(desk.machine.text(&["away", "on"]), "on\n");
+    let asking = hook(&desk, &[], &input("PreToolUse", "plan", one()));
+    desk.answer(json!({ "question_id": "q0", "values": ["Beans"] }));
+    printed(asking);
+}
+
+#[test]
+fn the_settings_take_the_hooks_and_give_them_back() {
+    let desk = Desk::new();
+    let path = desk.machine.home().join(".claude/settings.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let before = "{\n  \"model\": \"opus\"\n}\n";
+    std::fs::write(&path, before).unwrap();
+    let settings = || serde_json::from_str::<Value>(&std::fs::read_to_string(&path).unwrap()).unwrap();
+
+    let dry = desk.machine.text(&["hook", "claude-code", "--install", "--dry-run"]);
+    assert!(dry.contains("+") && dry.contains("86400"), "{dry}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+
+    desk.machine.text(&["hook", "claude-code", "--install", "--permissions"]);
+    assert_eq!(settings()["model"], "opus");
+    let put = &settings()["hooks"]["PermissionRequest"][0];
+    assert_eq!((&put["matcher"], &put["hooks"][0]["timeout"]), (&json!("*"), &json!(86_400)));
+    assert!(put["hooks"][0]["command"].as_str().unwrap().ends_with("hook claude-code --permissions"));
+    let checks = String::from_utf8(desk.command(&["doctor"]).output().unwrap().stdout).unwrap();
+    assert!(checks.contains("Claude Code"), "{checks}");
+
+    desk.machine.text(&["hook", "claude-code", "--uninstall"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
