@@ -26,7 +26,7 @@ fn hook(desk: &Desk, arguments: &[&str], input: &Value) -> Serving {
 
 fn input(event: &str, mode: &str, questions: Value) -> Value {
     let mut input = json!({
-        "session_id": "c0ffee", "transcript_path": "/home/mo/.claude/s.jsonl", "cwd": "/home/mo/garden",
+        "session_id": "c0ffee", "transcript_path": "/srv/mo/s.jsonl", "cwd": "/srv/garden",
         "permission_mode": mode, "hook_event_name": event, "tool_name": "AskUserQuestion",
         "tool_input": { "questions": questions },
     });
