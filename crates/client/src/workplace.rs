@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_can_t_be_a_label_is_left_out() {
-        let place = Workplace { folder: PathBuf::from("/home/a\u{7}b"), branch: None, host: None };
+        let place = Workplace { folder: PathBuf::from("/srv/a\u{7}b"), branch: None, host: None };
         let run = place.run();
         assert_eq!((run.title, run.labels), (None, None));
     }
