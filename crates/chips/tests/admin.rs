@@ -160,10 +160,15 @@ fn where_there_are_several_workspaces_one_is_named() {
     // An identifier says which by itself.
     machine.json(&["harness", "rotate", text(&first, "/harness/id")]);
     machine.json(&["person", "link", text(&second, "/person/id")]);
+    let with_member = ["space", "add", "Cellar", "--member", text(&second, "/person/id")];
+    let cellar = machine.json(&with_member);
+    let listed = machine.json(&["space", "list", "--workspace", two]);
+    assert!(listed.as_array().unwrap().iter().any(|space| space["id"] == cellar["id"]), "{listed}");
     for kind in ["person", "harness", "space"] {
         let count = |args: &[&str]| machine.json(args).as_array().unwrap().len();
-        assert_eq!(count(&[kind, "list"]), 3);
-        assert_eq!(count(&[kind, "list", "--workspace", two]), 2);
+        let more = usize::from(kind == "space");
+        assert_eq!(count(&[kind, "list"]), 3 + more);
+        assert_eq!(count(&[kind, "list", "--workspace", two]), 2 + more);
         let table = machine.text(&[kind, "list"]);
         assert!(table.contains("WORKSPACE") && table.contains(one) && table.contains(two), "{table}");
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use chips_protocol::{PersonId, SpaceId};
+use chips_protocol::{PersonId, SpaceId, WorkspaceId};
 use chips_store::admin::Admin;
 use clap::Subcommand;
 use serde_json::json;
@@ -88,7 +88,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add { name, members, workspace, data, json } => {
             let mut admin = Admin::open(data.folder()?.path())?;
-            let workspace = admin.workspace(workspace.workspace)?;
+            let named = workspace.workspace.or_else(|| of_member(&mut admin, &members));
+            let workspace = admin.workspace(named)?;
             let id = admin.add_space(workspace, &name, &members)?;
             if json.json {
                 output::json(&json!({ "id": id }))?;
@@ -114,4 +115,11 @@ fn set_member(args: &Member, member: bool) -> anyhow::Result<()> {
     }
     let now = if member { "is in" } else { "is no longer in" };
     output::line(format_args!("{} {now} {}", args.person, args.space))
+}
+
+/// The workspace that the first member belongs to: with a member, nobody has to name it.
+fn of_member(admin: &mut Admin, members: &[PersonId]) -> Option<WorkspaceId> {
+    let first = members.first()?.to_string();
+    let persons = admin.persons(None).ok()?;
+    persons.into_iter().find(|person| person.id == first).map(|person| person.workspace_id)
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use chips_core::{Refusal, Who as Credential};
 use chips_protocol::api::Ask;
 use chips_protocol::{AskId, Draft, Fault, FaultCode, QuestionAsk, validate};
-use chips_store::WriteError;
+use chips_store::{Submitted, WriteError};
 use serde_json::{Value, json};
 
 use super::card::{Notice, Typed};
@@ -84,6 +84,18 @@ impl Attempt<'_> {
 
     async fn write(&self, draft: Draft, mut typed: Typed, unsent: Typed) -> Response {
         match self.state.store.submit(self.person.identity().sender, draft).await {
+            // The ids are another question's answer's: this one was not taken.
+            Ok(Submitted::Replayed { record, .. }) if record.event.content.ask_id() != self.asked.ask_id => {
+                tracing::warn!("an answer from the inbox had the ids of another");
+                typed.attempt = None;
+                self.again(StatusCode::CONFLICT, typed, Notice::NotAccepted).await
+            }
+            // This form was sent before and said something else: the first answer stands, and no text is lost.
+            Ok(Submitted::Replayed { differs: true, .. })
+                if typed.questions.iter().any(|typed| !typed.text.trim().is_empty()) =>
+            {
+                self.show(StatusCode::CONFLICT, typed, Some(Notice::TooLate)).await
+            }
             Ok(_)
                 if self.person.visit.piece.is_some() || unsent.questions.iter().any(|typed| !typed.text.is_empty()) =>
             {

@@ -112,8 +112,15 @@ enum BodyFault {
 
 fn is_form(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let mut parts = media_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    // In another charset, the answer would arrive in other words than the person's.
+    let utf_8 = parts.filter_map(|part| part.split_once('=')).all(|(name, value)| {
+        !name.trim().eq_ignore_ascii_case("charset") || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+    });
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        && utf_8
+        && !headers.contains_key(header::CONTENT_ENCODING)
 }
 
 /// Browsers send line breaks as CR LF; the answer has them as the person typed them.

@@ -237,12 +237,16 @@ async fn forms_are_forms() {
     let kim = app.kim().await;
     let own = format!("http://{}", app.address);
     let with = |media_type: &'static str| [("origin", own.clone()), ("content-type", media_type.to_owned())];
-    for media_type in ["application/json", "text/plain", "multipart/form-data; boundary=x"] {
+    let latin = "application/x-www-form-urlencoded; charset=iso-8859-1";
+    for media_type in ["application/json", "text/plain", "multipart/form-data; boundary=x", latin] {
         let headers = with(media_type);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let page = kim.request(Method::POST, "/sign-out", &headers, Some("{}".into())).await;
         assert_eq!(page.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{media_type}");
     }
+    let packed = [("origin", own.as_str()), ("content-encoding", "gzip")];
+    let page = kim.request(Method::POST, "/sign-out", &packed, Some("token=x".into())).await;
+    assert_eq!(page.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let large = format!("token={}", "a".repeat(600 * 1024));
     let page = kim.request(Method::POST, "/sign-out", &[("origin", &own)], Some(large)).await;
     assert_eq!(page.status, StatusCode::PAYLOAD_TOO_LARGE);

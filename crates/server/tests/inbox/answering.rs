@@ -214,6 +214,35 @@ async fn a_form_sent_twice_answers_once() {
 }
 
 #[tokio::test]
+async fn a_form_with_the_ids_of_another_answer_is_told_that_it_was_not_taken() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let (first, second) = (app.ask(plain()).await, app.ask(plain()).await);
+    let answered = form(&kim, first).await;
+    kim.submit(&answered, &[("q0", "0")]).await;
+    for name in ["key", "event"] {
+        let mixed = form(&kim, second).await.with(name, answered.hidden(name));
+        let page = kim.submit(&mixed, &[("q0", "1")]).await;
+        assert_eq!(page.status, StatusCode::CONFLICT, "{name}");
+        // The form that comes back has ids of its own, so the question can be answered from it.
+        assert_ne!(page.form(&format!("/asks/{second}")).hidden(name), answered.hidden(name));
+    }
+    assert_eq!(app.read(second).await.state, AskState::Open);
+}
+
+#[tokio::test]
+async fn a_form_sent_again_with_other_words_keeps_them() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let ask_id = app.ask(with_text()).await;
+    let form = form(&kim, ask_id).await;
+    kim.submit(&form, &[("q0", "0")]).await;
+    let page = kim.submit(&form, &[("q0", "text"), ("t0", "Neither of them")]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    page.says("Neither of them");
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_too_late_says_what_was_taken_and_keeps_what_was_typed() {
     let (app, time) = App::by_hand().await;
     let kim = app.kim().await;
