@@ -60,7 +60,7 @@
     });
     try { localStorage[DRAFTS] = JSON.stringify(kept); } catch { /* no storage: the text lives as long as the page */ }
   }
-  const typed = (card) => all("form textarea", card).map((area) => area.value).filter((text) => !blank(text));
+  const held = (card) => all("textarea", card).map((area) => area.value).filter((text) => !blank(text));
 
   // Cards
   const latest = new Map();
@@ -158,9 +158,9 @@
     note(id, seq(card));
     const arrived = !old && isOpen(card), closed = old && isOpen(old) && !isOpen(card);
     // The open card that is there may hold what somebody is typing.
-    if (old && isOpen(card) && isOpen(old) && !unsent && !("stub" in old.dataset) && (old.dataset.shelf === card.dataset.shelf || typed(old).length)) return;
+    if (old && isOpen(card) && isOpen(old) && !unsent && !("stub" in old.dataset) && (old.dataset.shelf === card.dataset.shelf || held(old).length)) return;
     shift(() => {
-      const focused = old?.contains(document.activeElement), texts = unsent ?? (closed ? typed(old) : []);
+      const focused = old?.contains(document.activeElement), texts = unsent ?? (old ? held(old) : []);
       old?.replaceWith(card);
       if (!old || (isOpen(card) && old.dataset.shelf !== card.dataset.shelf)) insert(card);
       if (!isOpen(card)) keep(card, texts);
@@ -175,6 +175,8 @@
     } else if (closed) {
       announce("closed", one(".says", card));
       setTimeout(settle, 4000, card);
+      // Whether the answer has arrived there is no event of the log.
+      if (!list) setTimeout(refresh, 3000, id);
     }
   }
   // A closed card goes to its shelf once it has been seen, unless somebody is busy with it.
@@ -235,7 +237,7 @@
     all(".sent", card).forEach((by) => by.classList.remove("sent"));
     line(box);
     if (fresh) {
-      if (response.ok && !isOpen(fresh) && !unsent.length && !one(".kept", fresh)) store(card, FIELDS);
+      if (response.ok && !isOpen(fresh) && !one(".kept", fresh)) store(card, FIELDS.filter((field) => data.has(field)));
       place(fresh, unsent);
     } else if (response.status === 401) line(box, say("signedOut"), signIn());
     else line(box, response.status === 404 ? say("gone") : one(".say", page)?.innerText ?? say("busy"));
@@ -280,7 +282,7 @@
     const { target } = event;
     // Enter ends a word for an input method; it must never send. On a touch screen it is a new line.
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229 || !target.matches("form textarea")) return;
-    if (event.shiftKey || event.altKey || !(event.ctrlKey || event.metaKey || matchMedia("(pointer: fine)").matches)) return;
+    if (event.shiftKey || event.altKey || (!event.ctrlKey && !event.metaKey && matchMedia("(pointer: coarse)").matches)) return;
     event.preventDefault();
     if (!blank(target.value)) target.form.requestSubmit(one(".send", target.form));
   });
@@ -292,7 +294,7 @@
     if (over) return;
     over = true;
     source.close();
-    if (typed(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
+    if (held(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
   }
   const queue = new Set();
   let running = 0;
@@ -311,7 +313,7 @@
     else if (isBusy(card)) return;
     else if (response.ok) place(one(".card", parsed(await response.text())));
     else if (response.status === 404 && card) {
-      if (typed(card).length) line(one(".box", card), say("gone"));
+      if (held(card).length) line(one(".box", card), say("gone"));
       else shift(() => { card.remove(); totals(); });
     }
   }

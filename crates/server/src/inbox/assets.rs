@@ -1,5 +1,6 @@
 //! The files beside the pages. Their names carry a hash of their content, so browsers may keep them for ever.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use axum::extract::Path;
@@ -12,14 +13,27 @@ pub(crate) struct Asset {
     /// Where it is served: `/assets/NAME.HASH.EXTENSION`.
     pub path: String,
     media_type: &'static str,
-    content: &'static [u8],
+    content: Cow<'static, [u8]>,
 }
 
 impl Asset {
     fn new(name: &str, extension: &str, media_type: &'static str, content: &'static [u8]) -> Self {
-        let hash = hex(&Sha256::digest(content)[..6]);
+        let content = match (extension, std::str::from_utf8(content)) {
+            ("css" | "js", Ok(text)) => Cow::Owned(plain(text).into_bytes()),
+            _ => Cow::Borrowed(content),
+        };
+        let hash = hex(&Sha256::digest(&content)[..6]);
         Self { path: format!("/assets/{name}.{hash}.{extension}"), media_type, content }
     }
+}
+
+/// Styles or a script without indentation and without lines that are comments alone. No text in either spans lines.
+fn plain(source: &str) -> String {
+    let lines = source.lines().map(str::trim).filter(|line| {
+        let comment = line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
+        !line.is_empty() && !comment
+    });
+    lines.fold(String::with_capacity(source.len()), |text, line| text + line + "\n")
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -61,7 +75,7 @@ pub(crate) async fn serve(Path(name): Path<String>) -> Response {
         (header::CONTENT_TYPE, HeaderValue::from_static(asset.media_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
     ];
-    (headers, asset.content).into_response()
+    (headers, asset.content.clone()).into_response()
 }
 
 /// `GET /manifest.webmanifest`: how the inbox is installed on a phone.
@@ -91,6 +105,14 @@ mod tests {
     fn styles_and_script_stay_small_on_a_phone() {
         let size = STYLE.content.len() + SCRIPT.content.len();
         assert!(size < 40 * 1024, "all styles and scripts together are {size} bytes; 40 KiB is the limit");
+    }
+
+    #[test]
+    fn what_is_for_readers_of_the_source_stays_here() {
+        assert_eq!(plain("a {\n  /* why */\n  b: c; /* d */\n\n}\n"), "a {\nb: c; /* d */\n}\n");
+        assert_eq!(plain("  // why\n  f(\"// not\"); // e\n"), "f(\"// not\"); // e\n");
+        let script = std::str::from_utf8(&SCRIPT.content).unwrap_or_default();
+        assert!(script.starts_with("\"use strict\";\n") && script.ends_with("})();\n"), "{script}");
     }
 
     #[test]

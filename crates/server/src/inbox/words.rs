@@ -302,7 +302,7 @@ pub(crate) static ENGLISH: Words = Words {
     cannot_write: "Chips can’t write right now, so nothing was sent. Try again in a moment; what you typed is still here.",
 
     search: "Search",
-    search_hint: "Search questions and answers",
+    search_hint: "Search in what is closed",
     all_states: "All",
     older: "Older",
     newest: "Back to the newest",

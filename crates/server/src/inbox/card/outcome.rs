@@ -190,9 +190,9 @@ fn late_answers(ask: &Ask, viewer: &Viewer<'_>, characters: usize) -> Vec<Html> 
         .collect()
 }
 
-/// A length of time with two units at most: `6 s`, `3 min 20 s`, `2 d 4 h`.
+/// A length of time, at least a second, with two units at most: `6 s`, `3 min 20 s`, `2 d 4 h`.
 fn duration(ms: i64) -> String {
-    let seconds = (ms.max(0) + 999) / 1000;
+    let seconds = (ms.max(1) + 999) / 1000;
     let (whole, unit, rest, small) = match seconds {
         0..60 => (seconds, "s", 0, ""),
         60..3600 => (seconds / 60, "min", seconds % 60, "s"),
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn gaps_read_like_people_say_them() {
         for (ms, text) in [
-            (0, "0 s"),
-            (-5, "0 s"),
+            (0, "1 s"),
+            (-5, "1 s"),
             (1, "1 s"),
             (6_000, "6 s"),
             (60_000, "1 min"),

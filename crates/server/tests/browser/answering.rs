@@ -1,0 +1,184 @@
+//! Answering in a browser.
+
+use chips_protocol::api::AskState;
+use serde_json::json;
+
+use crate::screen::{Screen, Special};
+use crate::support::{App, plain, question, until, with_text};
+
+fn several() -> serde_json::Value {
+    json!({ "questions": [
+        question("a", "Which day?", json!({})),
+        question("b", "Which way?", json!({ "allow_free_text": true })),
+        question("c", "What else?", json!({ "multi_select": true })),
+        question("d", "Who pays?", json!({ "allow_free_text": true })),
+    ] })
+}
+
+#[tokio::test]
+async fn one_tap_answers_and_the_card_says_so() {
+    let app = App::start().await;
+    let ask_id = app.ask(plain()).await;
+    let screen = Screen::kim(&app).await;
+    screen.until("document.title.startsWith('(1) ')").await;
+    screen.click(".chip[value='1']").await;
+    screen.read("You answered “26 September”").await;
+    screen.read("Nothing waits for you").await;
+    screen.until("!document.title.startsWith('(')").await;
+    let ask = app.read(ask_id).await;
+    assert_eq!((ask.state, ask.answerer.unwrap().name), (AskState::Answered, "Kim".into()));
+
+    // Left and opened again it is shown closed.
+    screen.open(&format!("/asks/{ask_id}")).await;
+    screen.read("You answered “26 September”").await;
+    assert_eq!(screen.run("return document.forms.length").await, json!(0));
+    assert_eq!(screen.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn two_options_tapped_at_once_are_one_answer() {
+    let app = App::start().await;
+    let ask_id = app.ask(plain()).await;
+    let screen = Screen::kim(&app).await;
+    screen.see(".chip[value='0']").await;
+    let head = app.head();
+    screen.run("document.querySelectorAll('.chip').forEach((chip) => { chip.click(); chip.click(); })").await;
+    screen.read("You answered “19 September”").await;
+    assert_eq!(app.head(), head + 1);
+    assert_eq!(app.read(ask_id).await.late_answers.len(), 0);
+}
+
+#[tokio::test]
+async fn nothing_but_send_sends_where_there_is_more_to_say() {
+    let app = App::start().await;
+    let ask_id = app.ask(several()).await;
+    let screen = Screen::kim(&app).await;
+    // Arrows through radio buttons choose and send nothing.
+    screen.write("[name=q0][value='0']", " \u{e015}\u{e013}\u{e015}").await;
+    screen.until("document.querySelector('[name=q0][value=\"1\"]').checked").await;
+    screen.click(".chip:has([name=q2][value='0'])").await;
+    screen.click(".chip:has([name=q2][value=none])").await;
+    screen.until("!document.querySelector('[name=q2][value=\"0\"]').checked").await;
+    screen.click(".chip:has([name=q2][value='1'])").await;
+    screen.until("!document.querySelector('[name=q2][value=none]').checked").await;
+    screen.write("[name=t1]", "3 days").await;
+    screen.until("document.querySelector('[name=q1][value=text]').checked").await;
+    screen.write("[name=t3]", "we do").await;
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.until("document.querySelector('form > .send').textContent === 'Send'").await;
+    screen.click("form > .send").await;
+    screen.read("You answered").await;
+    assert_eq!(
+        app.answers(ask_id).await,
+        json!([
+            { "question_id": "a", "values": ["26"] },
+            { "question_id": "b", "values": [], "free_text": "3 days" },
+            { "question_id": "c", "values": ["26"] },
+            { "question_id": "d", "values": [], "free_text": "we do" },
+        ])
+    );
+}
+
+#[tokio::test]
+async fn the_first_of_four_asks_once_whether_to_send_only_that() {
+    let app = App::start().await;
+    let ask_id = app.ask(several()).await;
+    let screen = Screen::kim(&app).await;
+    screen.click(".chip:has([name=q0][value='1'])").await;
+    screen.until("document.querySelector('form > .send').textContent === 'Send 1 of 4'").await;
+    screen.click("form > .send").await;
+    screen.read("3 questions are not answered.").await;
+    screen.until("document.querySelector('[name=q0][value=\"1\"]').checked").await;
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.settle().await;
+    screen.click("form > .send").await;
+    screen.read("You answered").await;
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "a", "values": ["26"] }]));
+}
+
+#[tokio::test]
+async fn a_draft_survives_a_reload_and_the_choice_of_an_option() {
+    let app = App::start().await;
+    let ask_id = app.ask(several()).await;
+    let screen = Screen::kim(&app).await;
+    screen.write("[name=t1]", "by rail, or").await;
+    screen.write("[name=t3]", "nobody yet").await;
+    screen.driver.refresh().await.unwrap();
+    screen.until("document.querySelector('[name=t1]')?.value === 'by rail, or'").await;
+    screen.until("document.querySelector('[name=t3]').value === 'nobody yet'").await;
+    screen.until("document.querySelector('[name=q1][value=text]').checked").await;
+
+    screen.click(".chip:has([name=q1][value='0'])").await;
+    screen.read("Your text stays here. The option you choose is sent instead.").await;
+    screen.until("document.querySelector('[name=t1]').value === 'by rail, or'").await;
+    for question in ["q0", "q2"] {
+        screen.click(&format!(".chip:has([name={question}][value='0'])")).await;
+    }
+    screen.click("form > .send").await;
+    screen.read("You answered").await;
+    assert_eq!(app.answers(ask_id).await[1], json!({ "question_id": "b", "values": ["19"] }));
+    // The text that was not sent is there to be copied; the one that was sent is not.
+    screen.until("document.querySelector('.kept textarea').value === 'by rail, or'").await;
+    assert_eq!(screen.run("return document.querySelectorAll('.kept textarea').length").await, json!(1));
+    screen.settle().await;
+    screen.run("[...document.querySelectorAll('.kept button')].at(-1).click()").await;
+    screen.open(&format!("/asks/{ask_id}")).await;
+    screen.read("You answered").await;
+    assert_eq!(screen.run("return document.querySelector('.kept')").await, json!(null));
+}
+
+#[tokio::test]
+async fn enter_sends_a_text_but_never_while_a_word_is_composed() {
+    let app = App::start().await;
+    let ask_id = app.ask(with_text()).await;
+    let screen = Screen::kim(&app).await;
+    screen.write("[name=t0]", "3").await;
+    let composing = "const area = document.querySelector('[name=t0]');
+        const press = (more) => area.dispatchEvent(
+            new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true, ...more }));
+        return [press({ isComposing: true }), press({ keyCode: 229 }), press({ shiftKey: true })]";
+    assert_eq!(screen.run(composing).await, json!([true, true, true]), "left to the input method and to the text");
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.write("[name=t0]", " days\u{e007}").await;
+    screen.read("You answered “3 days”").await;
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "when", "values": [], "free_text": "3 days" }]));
+    assert_eq!(
+        screen.run("return localStorage.getItem('chips-drafts')").await,
+        json!("{}"),
+        "what was sent is no draft"
+    );
+}
+
+#[tokio::test]
+async fn with_scripts_off_everything_can_be_answered() {
+    let app = App::start().await;
+    let tapped = app.ask(plain()).await;
+    let typed = app.ask(with_text()).await;
+    let partly = app.ask(several()).await;
+    let screen = Screen::special(&app, Special { no_scripts: true, ..Special::default() }).await;
+    let text = async || screen.driver.find(thirtyfour::By::Tag("main")).await.unwrap().text().await.unwrap();
+    assert!(text().await.contains("3 questions wait for you"));
+    let click = async |css: &str| screen.click(css).await;
+    click(&format!("#{tapped} .chip[value='0']")).await;
+    assert!(text().await.contains("You answered “19 September”"));
+
+    screen.open("/").await;
+    let area = screen.driver.find(thirtyfour::By::Css(format!("#{typed} textarea"))).await.unwrap();
+    area.send_keys("3 days").await.unwrap();
+    click(&format!("#{typed} .round")).await;
+    assert!(text().await.contains("You answered “3 days”"));
+
+    screen.open(&format!("/asks/{partly}")).await;
+    click(".chip:has([name=q0][value='1'])").await;
+    click(".chip:has([name=q2][value='0'])").await;
+    click("form > .send").await;
+    assert!(text().await.contains("2 questions are not answered."));
+    click("form > .send").await;
+    until("the answer arrives", || async { (app.read(partly).await.state == AskState::Answered).then_some(()) }).await;
+    assert_eq!(
+        app.answers(partly).await,
+        json!([{ "question_id": "a", "values": ["26"] }, { "question_id": "c", "values": ["19"] }])
+    );
+    screen.open("/history").await;
+    assert!(text().await.contains("You answered “3 days”"));
+}

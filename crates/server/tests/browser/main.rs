@@ -1,0 +1,10 @@
+//! The inbox in a real browser: Chromium, driven by ChromeDriver, headless. `./test` installs both where it can.
+
+#![allow(clippy::unwrap_used)]
+
+mod answering;
+mod care;
+mod live;
+mod screen;
+#[path = "../inbox/support.rs"]
+mod support;
