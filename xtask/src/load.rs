@@ -27,6 +27,9 @@ pub struct Args {
     /// How many clients at once, one after the other
     #[arg(long, value_delimiter = ',', default_value = "1,8,64", value_name = "N,…")]
     clients: Vec<usize>,
+    /// The `chips` to load; built as this program was, where it is left out
+    #[arg(long, value_name = "PATH")]
+    chips: Option<std::path::PathBuf>,
     /// The longest time of one stage, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
@@ -41,7 +44,7 @@ pub struct Args {
 /// The server can't be built or started, or refuses what it is sent.
 pub fn run(args: &Args) -> Result<()> {
     let bounds = Bounds { time: Duration::from_secs(args.seconds), asks: args.asks };
-    let server = LoadServer::start()?;
+    let server = LoadServer::start(args.chips.as_deref())?;
     println!("Durable asks, over HTTP, each acknowledged after it was on the disk:\n");
     println!("| clients | asks | asks/s | p50 ms | p99 ms | asks a commit | bare asks/s | ratio |");
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");

@@ -36,9 +36,12 @@ pub struct Commits {
 }
 
 impl LoadServer {
-    /// Builds `chips` as this program was built, and serves a new data folder with it.
-    pub fn start() -> Result<Self> {
-        let chips = build()?;
+    /// Serves a new data folder with this `chips`, or with one that is built as this program was.
+    pub fn start(chips: Option<&Path>) -> Result<Self> {
+        let chips = match chips {
+            Some(path) => path.canonicalize().with_context(|| format!("there is no {}", path.display()))?,
+            None => build()?,
+        };
         // Not in the system's place for temporary files, which may be in memory.
         let target = chips.parent().context("the folder of the build")?;
         let folder = tempfile::Builder::new().prefix("load-").tempdir_in(target)?;
