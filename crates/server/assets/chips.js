@@ -1,5 +1,4 @@
-// Makes the inbox live. Every page works without this file: it sends the same forms and shows the same cards that the server
-// renders.
+// Makes the inbox live. Every page works without it: it sends the same forms and shows the cards that the server renders.
 "use strict";
 (() => {
   const { body } = document, view = body.dataset.page, piece = view === "ask" ? "page" : "list";
@@ -101,6 +100,7 @@
       area.value = draft(card, area.name);
       meant(area);
     });
+    all("textarea", card).forEach(grow);
     const form = one("form", card);
     if (form) count(form);
     if (!isOpen(card)) keep(card, FIELDS.map((field) => draft(card, field)));
@@ -175,7 +175,7 @@
     } else if (closed) {
       announce("closed", one(".says", card));
       setTimeout(settle, 4000, card);
-      // Whether the answer has arrived there is no event of the log.
+      // That the answer has arrived is no event.
       if (!list) setTimeout(refresh, 3000, id);
     }
   }
@@ -246,10 +246,17 @@
   }
 
   // Forms
+  const grows = CSS.supports("field-sizing", "content");
+  function grow(area) {
+    if (grows) return;
+    area.style.height = 0;
+    area.style.height = `${area.scrollHeight}px`;
+  }
   function meant(area) {
     const q = area.closest(".q"), pick = one(".pick input", q), none = one("[value=none]", q);
     if (pick) pick.checked = !blank(area.value);
     if (none && !blank(area.value)) none.checked = false;
+    grow(area);
     count(area.form);
   }
   function count(form) {
@@ -368,7 +375,7 @@
     });
     source.onerror = () => { if (source.readyState === 2) resync(); };
   }
-  // Where the stream says nothing (a proxy holds it back, a phone slept), the list is asked for instead.
+  // Where the stream says nothing (a proxy, a phone that slept), the list is asked for instead.
   function watch() {
     const time = tickOf(), idle = time - polled;
     if (over) return;

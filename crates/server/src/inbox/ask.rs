@@ -19,6 +19,8 @@ use crate::app::AppState;
 #[template(path = "ask.html")]
 struct AskPage {
     shell: Shell,
+    /// For those who go by headings; others see the question itself.
+    heading: String,
     card: Html,
 }
 
@@ -83,5 +85,5 @@ pub(crate) async fn respond(
         ask.ask.as_ask().and_then(|content| content.questions.first()).map(|question| question.prompt.as_str());
     let title = shown(&html::short(prompt.unwrap_or_default(), 60)).replace(['\r', '\n', '\t'], " ");
     let shell = person.shell(&title, PageName::Ask);
-    page(status, &AskPage { shell, card: Html::rendered(&card) })
+    page(status, &AskPage { shell, heading: title, card: Html::rendered(&card) })
 }

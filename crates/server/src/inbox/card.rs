@@ -232,12 +232,13 @@ fn story(ask: &Ask, viewer: &Viewer<'_>) -> Vec<Step> {
         return steps;
     };
     steps.push(Step { what: sentence(ask, viewer, usize::MAX), when: at(answered.answered_at), done: true });
-    // Who settles or withdraws its own question needs no word of it.
+    // Who settles or withdraws its own question needs no word of it, and who has acted on an answer has it.
     if matches!(ask.state, AskState::Answered | AskState::TimedOut) {
-        steps.push(match ask.delivered_at {
-            Some(moment) => Step { what: who(w.story_delivered), when: at(moment), done: true },
-            None => Step { what: who(w.story_not_delivered), when: None, done: false },
-        });
+        match (ask.delivered_at, ask.acknowledged_at) {
+            (Some(moment), _) => steps.push(Step { what: who(w.story_delivered), when: at(moment), done: true }),
+            (None, None) => steps.push(Step { what: who(w.story_not_delivered), when: None, done: false }),
+            (None, Some(_)) => {}
+        }
     }
     if let Some(moment) = ask.acknowledged_at {
         steps.push(Step { what: who(w.story_acted), when: at(moment), done: true });

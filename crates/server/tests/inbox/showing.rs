@@ -270,7 +270,9 @@ async fn a_question_tells_its_story() {
     kim.submit(&open.form(&path), &[("q0", "0")]).await;
     kim.get(&path).await.says("On its way to Purchasing");
     app.acknowledge(ask_id).await;
-    kim.get(&path).await.says("Purchasing acted on it");
+    let acted = kim.get(&path).await;
+    acted.says("Purchasing acted on it");
+    assert!(!acted.text().contains("On its way"));
 }
 
 #[tokio::test]
