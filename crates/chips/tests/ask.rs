@@ -270,3 +270,13 @@ fn only_a_harness_asks() {
     assert_eq!(code, Some(1));
     assert!(err.contains("chips connect"), "{err}");
 }
+
+/// What a file says and what the arguments say must not be mixed up: a default that is dropped is a question that waits.
+#[test]
+fn a_file_takes_no_options_beside_it() {
+    let machine = Machine::new();
+    for extra in [&["-o", "a"][..], &["--multi"], &["--free-text"], &["--default", "a"]] {
+        let said = machine.refused(&[&["ask", "--file", "ask.json"], extra].concat(), 2);
+        assert!(said.contains("--file"), "{said}");
+    }
+}

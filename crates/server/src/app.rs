@@ -76,7 +76,7 @@ pub enum StartError {
     #[error("{0}")]
     Config(String),
     /// The address can't be listened on.
-    #[error("can't listen on {address}: {source}; give another with --listen")]
+    #[error("can't listen on {address} (give another with --listen)")]
     Listen {
         /// The address.
         address: SocketAddr,

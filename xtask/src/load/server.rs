@@ -92,7 +92,7 @@ impl LoadServer {
         let figures = String::from_utf8(figures)?;
         let mut lines = figures.lines();
         let commits =
-            lines.find_map(|line| line.strip_prefix("chips_store_commits ")).context("no count of commits")?;
+            lines.find_map(|line| line.strip_prefix("chips_store_commits_total ")).context("no count of commits")?;
         Ok(Commits { commits: commits.trim().parse()? })
     }
 

@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, value_name = "ASK_ID")]
     ask_id: Option<AskId>,
     /// A file with `questions` (and `ask_id`, `timeout_seconds`, `on_no_answer`) as JSON; `-` is standard input
-    #[arg(long, value_name = "ASK.json", conflicts_with = "prompt")]
+    #[arg(long, value_name = "ASK.json", conflicts_with_all = ["prompt", "option", "multi", "free_text", "default"])]
     file: Option<PathBuf>,
     /// Print the `question.answered`; needed where a value holds a line feed
     #[command(flatten)]
