@@ -287,7 +287,7 @@
   });
   document.addEventListener("keydown", (event) => {
     const { target } = event;
-    // Enter ends a word for an input method; it must never send. On a touch screen it is a new line.
+    // Enter while composing ends a word. On a touch screen it is a new line.
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229 || !target.matches("form textarea")) return;
     if (event.shiftKey || event.altKey || (!event.ctrlKey && !event.metaKey && matchMedia("(pointer: coarse)").matches)) return;
     event.preventDefault();
@@ -415,6 +415,6 @@
   }
   tick();
   setInterval(tick, 1000);
-  // A page out of the browser's memory may be from before the sign-out.
+  // A page out of memory may be from before the sign-out.
   addEventListener("pageshow", ({ persisted }) => { if (persisted) source ? wake() : location.reload(); });
 })();
