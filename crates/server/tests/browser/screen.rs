@@ -152,11 +152,22 @@ impl Screen {
         self.until(&format!("document.body.innerText.includes({})", json!(words))).await;
     }
 
-    /// Clicks on something, in the middle of the screen: what lies at the edges is under the bars.
+    /// Clicks on something, in the middle of the screen: what lies at the edges is under the bars. A card that is replaced at
+    /// that moment is looked for again.
     pub async fn click(&self, css: &str) {
-        let it = self.see(css).await;
-        self.run(&format!("document.querySelector({}).scrollIntoView({{ block: 'center' }})", json!(css))).await;
-        it.click().await.unwrap();
+        let mut ticks = tokio::time::interval(Duration::from_millis(30));
+        within(async {
+            loop {
+                ticks.tick().await;
+                let it = self.see(css).await;
+                self.run(&format!("document.querySelector({})?.scrollIntoView({{ block: 'center' }})", json!(css)))
+                    .await;
+                if it.click().await.is_ok() {
+                    return;
+                }
+            }
+        })
+        .await;
     }
 
     /// Waits until the cards have been still for long enough to take a tap.
