@@ -64,9 +64,10 @@ fn each_room_imports_only_those_below_it() {
         ("chips-protocol", &[][..]),
         ("chips-core", &["chips-protocol"]),
         ("chips-store", &["chips-protocol", "chips-core"]),
-        ("chips-server", &["chips-protocol", "chips-core", "chips-store"]),
+        ("chips-mcp", &["chips-protocol"]),
+        ("chips-server", &["chips-protocol", "chips-core", "chips-store", "chips-mcp"]),
         ("chips-client", &["chips-protocol"]),
-        ("chips", &["chips-protocol", "chips-core", "chips-store", "chips-server", "chips-client"]),
+        ("chips", &["chips-protocol", "chips-core", "chips-store", "chips-server", "chips-client", "chips-mcp"]),
         ("xtask", &["chips-protocol", "chips-core", "chips-store", "chips-server", "chips-client"]),
     ]
     .into();
@@ -84,7 +85,8 @@ fn each_room_imports_only_those_below_it() {
 
 #[test]
 fn each_heavy_library_has_one_home() {
-    let homes: [(&str, &[&str]); 7] = [
+    let homes: [(&str, &[&str]); 8] = [
+        ("rmcp", &["chips-mcp"]),
         ("rusqlite", &["chips-store"]),
         ("axum", &["chips-server"]),
         ("hyper", &["chips-server"]),

@@ -1,0 +1,1 @@
+//! The tools by which an MCP client asks people through Chips.
