@@ -18,6 +18,8 @@ pub const TIMED_OUT: Code = Code(3);
 pub const WITHDRAWN: Code = Code(4);
 /// `chips serve`: the store failed, the outcome of the last writes is unknown.
 pub const STORE_FAILED: Code = Code(70);
+/// The terminal is gone (128 and the number of SIGHUP).
+pub const HUNG_UP: Code = Code(129);
 /// Interrupted; the ask stays open.
 pub const INTERRUPTED: Code = Code(130);
 

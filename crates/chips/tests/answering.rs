@@ -6,6 +6,8 @@ mod proxy;
 mod pty;
 mod serving;
 
+use std::process::Command;
+
 use desk::{Desk, end};
 use pty::{CTRL_C, DOWN, ENTER, ESC, LEFT, Tty, UP};
 use rustix::process::Signal;
@@ -315,4 +317,39 @@ fn connect_asks_for_the_token_without_showing_it() {
     tty.wait_for("it is not shown");
     tty.press(CTRL_C);
     assert_eq!(tty.code(), 130);
+}
+
+/// A terminal that is closed while a command waits on it, without a signal that would end it: prints its exit code.
+const CLOSED: &str = "
+import os, pty, signal, sys
+wanted, command = sys.argv[1].encode(), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.execv(command[0], command)
+shown = b''
+while wanted not in shown:
+    shown += os.read(terminal, 4096)
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+";
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_command_and_answers_nothing() {
+    let desk = Desk::new();
+    let ask = desk.ask(&DAYS);
+    let ask_id = desk.open_ask()["ask_id"].as_str().unwrap().to_owned();
+    let url = desk.server().url();
+    for (shows, arguments) in
+        [(" asks", &["answer", &ask_id][..]), ("Ship on", &["inbox"]), ("oken", &["connect", &url])]
+    {
+        let mut command = Command::new("python3");
+        desk.machine.clean(&mut command);
+        command.args(["-c", CLOSED, shows, env!("CARGO_BIN_EXE_chips")]).args(arguments);
+        command.env("CHIPS_URL", &url).env("CHIPS_USER_TOKEN", &desk.person);
+        let (code, out, err) = end(desk.start(command));
+        assert_eq!((code, out.as_str()), (Some(0), "129\n"), "{arguments:?}: {err}");
+    }
+    assert_eq!(desk.open_ask()["state"], "open");
+    drop(ask);
 }

@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::ops::Range;
+use std::os::unix::net::UnixStream;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,9 +18,11 @@ use crossterm::terminal::{
 };
 use crossterm::{QueueableCommand, execute};
 use futures::StreamExt;
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::style::Line;
+use crate::exit;
 
 /// Whether the terminal is ours to put back.
 static RAW: AtomicBool = AtomicBool::new(false);
@@ -47,9 +50,13 @@ fn restore_on_panic() {
     });
 }
 
-/// The terminal gives keys as they are pressed and shows none, until this is dropped.
+/// The terminal gives keys as they are pressed and shows none, until this is dropped. Where the terminal goes away
+/// meanwhile, the process ends as by SIGHUP.
 #[derive(Debug)]
-pub struct RawMode(());
+pub struct RawMode {
+    /// The watch ends when this is closed.
+    _watched: UnixStream,
+}
 
 impl RawMode {
     /// Enters the mode.
@@ -58,15 +65,37 @@ impl RawMode {
     /// What the terminal says.
     pub fn enter() -> io::Result<Self> {
         restore_on_panic();
+        let (watched, end) = UnixStream::pair()?;
         RAW.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
-        Ok(Self(()))
+        let raw = Self { _watched: watched };
+        std::thread::Builder::new().name("terminal".into()).spawn(move || end_with_the_terminal(&end))?;
+        Ok(raw)
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
         restore();
+    }
+}
+
+/// Whoever reads keys from a terminal that is gone reads "nothing yet" for ever, and no signal gets a turn.
+fn end_with_the_terminal(end: &UnixStream) {
+    let stdin = io::stdin();
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    loop {
+        let mut watched = [PollFd::new(&stdin, PollFlags::empty()), PollFd::new(end, PollFlags::IN)];
+        match poll(&mut watched, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+            Ok(_) if !watched[1].revents().is_empty() => return,
+            Ok(_) if watched[0].revents().intersects(gone) => {
+                restore();
+                std::process::exit(i32::from(exit::HUNG_UP.0));
+            }
+            Ok(_) => {}
+        }
     }
 }
 
@@ -155,7 +184,7 @@ impl Screen {
             let event = tokio::select! {
                 event = self.keys.next() => event,
                 _ = self.terminate.recv() => return Input::End(143),
-                _ = self.hang_up.recv() => return Input::End(129),
+                _ = self.hang_up.recv() => return Input::End(exit::HUNG_UP.0),
                 _ = self.resumed.recv() => {
                     // Stopped from outside and brought back: the shell has had the terminal meanwhile.
                     let _ = enable_raw_mode().and_then(|()| open());
@@ -174,7 +203,7 @@ impl Screen {
                 Some(Ok(Event::Paste(text))) => return Input::Paste(text),
                 Some(Ok(Event::Resize(..))) => return Input::Redraw,
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return Input::End(129),
+                Some(Err(_)) | None => return Input::End(exit::HUNG_UP.0),
             }
         }
     }
