@@ -20,7 +20,7 @@ fn texts() -> BTreeMap<String, String> {
         for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
             let (path, name) = (entry.path(), entry.file_name());
             let kind = entry.file_type().unwrap();
-            if [".git", ".cargo", "target"].iter().any(|skipped| name == *skipped) {
+            if [".git", ".cargo", "target", "node_modules"].iter().any(|skipped| name == *skipped) {
                 continue;
             } else if kind.is_dir() {
                 walk(&path, root, found);
