@@ -66,3 +66,8 @@ pub use read::{AsksQuery, EventsQuery};
 pub use stream::{EventStream, StreamQuery, Streamed};
 pub use token::{BadToken, Token, TokenKind};
 pub use workplace::Workplace;
+
+/// The page of this crate, whose example must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

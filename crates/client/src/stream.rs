@@ -186,6 +186,12 @@ impl EventStream {
         self.cursor
     }
 
+    /// The history of the log that [`EventStream::cursor`] belongs to, once it is known. Whoever keeps both resumes in
+    /// another process with [`StreamQuery::after`] and [`StreamQuery::log`].
+    pub fn log(&self) -> Option<&str> {
+        self.query.log.as_deref()
+    }
+
     /// As a [`futures::Stream`], which ends after an error.
     pub fn into_stream(self) -> impl futures::Stream<Item = Result<Streamed, Error>> {
         futures::stream::unfold(Some(self), |stream| async {
