@@ -287,6 +287,22 @@ impl Admin {
         write(&mut self.connection, |transaction| acts::set_budget(transaction, harness, open, hour))
     }
 
+    /// Says whether what is told outside the inbox of a space's questions carries no word of them.
+    ///
+    /// # Errors
+    /// No such space.
+    pub fn set_private(&mut self, space: SpaceId, private: bool) -> Result<(), AdminError> {
+        write(&mut self.connection, |transaction| acts::set_private(transaction, space, private))
+    }
+
+    /// Gives a harness an owner, who alone is told of what it asks outside any space; or none.
+    ///
+    /// # Errors
+    /// No such harness or person, the person is disabled or in another workspace.
+    pub fn set_owner(&mut self, harness: HarnessId, owner: Option<PersonId>) -> Result<(), AdminError> {
+        write(&mut self.connection, |transaction| acts::set_owner(transaction, harness, owner))
+    }
+
     /// Adds a person to a closed space, or takes them out.
     ///
     /// # Errors

@@ -9,23 +9,26 @@
 pub mod admin;
 pub mod clock;
 pub mod error;
+pub mod notice;
 pub mod query;
 pub mod record;
 pub mod secret;
 pub mod session;
 mod sqlite;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use chips_core::notify::{Outcome, Preferences};
 use chips_core::{Access, Sender};
 use chips_protocol::api::{Ask, AskState, AsksPage, Me, NewRun, Run};
-use chips_protocol::{AskId, Draft, RunId, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, Draft, PersonId, RunId, Timestamp, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use clock::Clock;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
+pub use notice::{Attempt, Endpoint, NewEndpoint, Notice};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
 pub use session::{Device, Proof, Session, SignInState, SignedIn};
@@ -328,6 +331,102 @@ impl Store {
     /// The store can't take writes.
     pub async fn end_session(&self, viewer: &Identity, session_id: i64) -> Result<(), WriteError> {
         on!(self, backend => backend.end_session(viewer, session_id).await)
+    }
+
+    /// Changes with each commit that appended something, and carries no data: for those who go through every log.
+    pub fn appended(&self) -> watch::Receiver<u64> {
+        on!(self, backend => backend.appended())
+    }
+
+    /// Goes through what was appended since the last time and plans what is to be said of it. `in_sight` are those who have
+    /// a page in sight now.
+    ///
+    /// # Errors
+    /// The store can't be read or can't take writes.
+    pub async fn plan_notices(&self, in_sight: &BTreeSet<PersonId>) -> Result<(), WriteError> {
+        on!(self, backend => backend.plan_notices(in_sight).await)
+    }
+
+    /// Claims messages that are due, at most one for each endpoint: no other sender gets them for [`notice::CLAIM_MS`].
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn claim_notices(&self, limit: usize) -> Result<Vec<Notice>, WriteError> {
+        on!(self, backend => backend.claim_notices(limit).await)
+    }
+
+    /// Records what the other side made of a message, and plans what follows from that: another try, a reminder, a taking back.
+    /// `jitter`, from 0 to 1, spreads tries that failed together.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn record_attempt(&self, no: i64, outcome: Outcome, jitter: f64) -> Result<(), WriteError> {
+        on!(self, backend => backend.record_attempt(no, outcome, jitter).await)
+    }
+
+    /// When the next message is due that nobody sends yet.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn next_notice(&self) -> Result<Option<Timestamp>, StoreError> {
+        on!(self, backend => backend.next_notice().await)
+    }
+
+    /// Every try to tell somebody of an ask, in their order; nothing where the viewer may not see the ask.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn attempts(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Vec<Attempt>>, StoreError> {
+        on!(self, backend => backend.attempts(viewer, ask_id).await)
+    }
+
+    /// The viewer's own endpoints, in the order in which they were added.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn endpoints(&self, viewer: &Identity) -> Result<Vec<Endpoint>, StoreError> {
+        on!(self, backend => backend.endpoints(viewer).await)
+    }
+
+    /// Adds an endpoint of the viewer's own and gives its number; nothing where there are [`notice::ENDPOINTS_MOST`] already.
+    /// The same address on the same channel is renewed. What was asked before is not told to it.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn add_endpoint(&self, viewer: &Identity, endpoint: NewEndpoint) -> Result<Option<i64>, WriteError> {
+        on!(self, backend => backend.add_endpoint(viewer, endpoint).await)
+    }
+
+    /// Removes an endpoint of the viewer's own, with what waited for it. Twice is a no-op.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn remove_endpoint(&self, viewer: &Identity, endpoint_id: i64) -> Result<(), WriteError> {
+        on!(self, backend => backend.remove_endpoint(viewer, endpoint_id).await)
+    }
+
+    /// Sends the answer of an ask to an endpoint of the harness's own again. False where there is no such ask, answer or endpoint.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn resend(&self, viewer: &Identity, endpoint_id: i64, ask_id: AskId) -> Result<bool, WriteError> {
+        on!(self, backend => backend.resend(viewer, endpoint_id, ask_id).await)
+    }
+
+    /// How a person wants to be told.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn preferences(&self, person: PersonId) -> Result<Preferences, StoreError> {
+        on!(self, backend => backend.preferences(person).await)
+    }
+
+    /// Keeps how a person wants to be told; the caller has checked it ([`Preferences::check`]).
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn set_preferences(&self, person: PersonId, preferences: Preferences) -> Result<(), WriteError> {
+        on!(self, backend => backend.set_preferences(person, preferences).await)
     }
 
     /// Whether the store can take writes now, tried with an empty write.

@@ -2,11 +2,13 @@
 
 mod asks;
 mod checkpoint;
+mod endpoints;
 mod events;
 pub(crate) mod file;
 pub(crate) mod folder;
 mod keys;
 mod lazy;
+mod outbox;
 mod pool;
 mod random;
 pub mod rehearse;
@@ -273,6 +275,63 @@ impl Sqlite {
         self.write(sign_in::EndSession { who: viewer.sender.who, session_id }).await
     }
 
+    pub(crate) fn appended(&self) -> watch::Receiver<u64> {
+        self.inner.shared.appended.subscribe()
+    }
+
+    pub(crate) async fn plan_notices(&self, in_sight: &BTreeSet<PersonId>) -> Result<(), WriteError> {
+        for workspace_id in self.inner.pool.read(outbox::behind).await.map_err(unread)? {
+            while self.write(outbox::Plan { workspace_id, in_sight: in_sight.clone() }).await? {}
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn claim_notices(&self, limit: usize) -> Result<Vec<Notice>, WriteError> {
+        self.write(outbox::Claim { limit }).await
+    }
+
+    pub(crate) async fn record_attempt(&self, no: i64, outcome: Outcome, jitter: f64) -> Result<(), WriteError> {
+        self.write(outbox::Record { no, outcome, jitter }).await
+    }
+
+    pub(crate) async fn next_notice(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.pool.read(outbox::next_due).await
+    }
+
+    pub(crate) async fn attempts(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Vec<Attempt>>, StoreError> {
+        let (viewer, now) = (viewer.clone(), self.clock().now());
+        self.inner.pool.read(move |connection| endpoints::attempts(connection, &viewer, ask_id, now)).await
+    }
+
+    pub(crate) async fn endpoints(&self, viewer: &Identity) -> Result<Vec<Endpoint>, StoreError> {
+        let (who, now) = (viewer.sender.who, self.clock().now());
+        self.inner.pool.read(move |connection| endpoints::list(connection, who, now)).await
+    }
+
+    pub(crate) async fn add_endpoint(
+        &self,
+        viewer: &Identity,
+        endpoint: NewEndpoint,
+    ) -> Result<Option<i64>, WriteError> {
+        self.write(endpoints::Add { viewer: viewer.clone(), endpoint }).await
+    }
+
+    pub(crate) async fn remove_endpoint(&self, viewer: &Identity, endpoint_id: i64) -> Result<(), WriteError> {
+        self.write(endpoints::Remove { who: viewer.sender.who, endpoint_id }).await
+    }
+
+    pub(crate) async fn resend(&self, viewer: &Identity, endpoint_id: i64, ask_id: AskId) -> Result<bool, WriteError> {
+        self.write(outbox::Resend { sender: viewer.sender, endpoint_id, ask_id }).await
+    }
+
+    pub(crate) async fn preferences(&self, person: PersonId) -> Result<Preferences, StoreError> {
+        self.inner.pool.read(move |connection| endpoints::preferences(connection, person)).await
+    }
+
+    pub(crate) async fn set_preferences(&self, person: PersonId, preferences: Preferences) -> Result<(), WriteError> {
+        self.write(endpoints::Prefer { person, preferences }).await
+    }
+
     pub(crate) async fn ready(&self) -> Result<(), WriteError> {
         self.write(runs::Ready).await
     }
@@ -292,4 +351,9 @@ impl Sqlite {
             writable: figures.writable.load(Ordering::Relaxed),
         })
     }
+}
+
+/// A read that a write needs, and that failed.
+fn unread(error: StoreError) -> WriteError {
+    WriteError::Unavailable { reason: error.to_string(), retry_after_s: 5 }
 }

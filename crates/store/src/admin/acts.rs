@@ -304,3 +304,30 @@ pub(super) fn set_member(
     }
     Ok(())
 }
+
+pub(super) fn set_private(transaction: &Transaction<'_>, space: SpaceId, private: bool) -> Result<(), AdminError> {
+    match transaction.execute("UPDATE spaces SET private = ?2 WHERE space_id = ?1", (space.to_bytes(), private))? {
+        0 => Err(AdminError::NotFound(format!("there is no space {space}; see `chips space list`"))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn set_owner(
+    transaction: &Transaction<'_>,
+    harness: HarnessId,
+    owner: Option<PersonId>,
+) -> Result<(), AdminError> {
+    let harness = find_harness(transaction, harness)?;
+    let owner_no = match owner {
+        Some(person) => {
+            let found = find_person(transaction, person)?;
+            if found.ws_no != harness.ws_no {
+                return Err(AdminError::Refused(format!("{person} is not in this workspace")));
+            }
+            Some(enabled_person(transaction, person)?)
+        }
+        None => None,
+    };
+    transaction.execute("UPDATE harnesses SET owner_no = ?2 WHERE no = ?1", (harness.no, owner_no))?;
+    Ok(())
+}

@@ -16,7 +16,7 @@ const APPLICATION_ID: i32 = 0x4368_6970;
 
 /// The steps from nothing to this version's layout; `user_version` counts those that were taken. A step that has been
 /// released is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_start.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_start.sql"), include_str!("migrations/0002_notices.sql")];
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

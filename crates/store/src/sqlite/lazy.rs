@@ -147,7 +147,10 @@ fn deliver(work: &mut Work<'_>, workspace_id: WorkspaceId, ask_id: AskId, at: Ti
 /// How long ways to sign in that were used or are too old are told apart from ones that never were.
 const GRANTS_KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
 
-/// Clears away sessions, ways to sign in and tokens that have ended.
+/// How long messages are kept that nobody sends any more: as long as one may be sent again by hand.
+const OUTBOX_KEPT_MS: i64 = 30 * 24 * 3600 * 1000;
+
+/// Clears away messages, sessions, ways to sign in and tokens that have ended.
 fn sweep(work: &mut Work<'_>) -> Result<()> {
     use crate::session::{IDLE_MS, LONGEST_MS};
     let now = work.shared.clock.now().ms();
@@ -157,5 +160,6 @@ fn sweep(work: &mut Work<'_>) -> Result<()> {
         .execute("DELETE FROM sessions WHERE last_used <= ?1 OR began <= ?2", (now - IDLE_MS, now - LONGEST_MS))?;
     connection.execute("DELETE FROM grants WHERE ends_at <= ?1", [now - GRANTS_KEPT_MS])?;
     connection.execute("DELETE FROM tokens WHERE ends_at <= ?1", [now])?;
+    connection.execute("DELETE FROM outbox WHERE state <> 0 AND due_at <= ?1", [now - OUTBOX_KEPT_MS])?;
     Ok(())
 }

@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) failed: watch::Sender<Option<Fatal>>,
     /// The last epoch of administration that was seen.
     pub(crate) access: watch::Sender<u64>,
+    /// Commits that appended something.
+    pub(crate) appended: watch::Sender<u64>,
     pub(crate) rehearsal: Rehearsal,
     logs: RwLock<HashMap<WorkspaceId, Arc<Log>>>,
 }
@@ -63,6 +65,7 @@ impl Shared {
             deadlines,
             failed: watch::Sender::new(None),
             access: watch::Sender::new(epoch),
+            appended: watch::Sender::new(0),
             rehearsal: Rehearsal::default(),
             logs: RwLock::default(),
         }

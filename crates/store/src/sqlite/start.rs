@@ -15,6 +15,7 @@ use super::checkpoint::{self, Checkpoints};
 use super::file::{self, Layout, Purpose};
 use super::folder::{self, Hold};
 use super::keys::Keys;
+use super::outbox;
 use super::pool::Pool;
 use super::rows::{self, NO_DEADLINE};
 use super::shared::Shared;
@@ -53,6 +54,7 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<Inner, OpenError> {
         let keys = Keys::load(&connection)?;
         let mut usages = Usages::load(&connection, clock.now())?;
         find_open(&connection, &mut usages, &deadlines)?;
+        outbox::let_go(&connection)?;
         let shared =
             Arc::new(Shared::new(clock.clone(), log_id, keys, usages, epoch.unsigned_abs(), deadlines.clone()));
         for found in &workspaces {

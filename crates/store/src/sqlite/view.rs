@@ -48,7 +48,7 @@ pub(crate) fn ask_at(connection: &Connection, pos: i64, now: Timestamp) -> Resul
                     THEN EXISTS (SELECT 1 FROM members m JOIN persons p ON p.no = m.person_no
                                  WHERE m.space_no = a.space_no AND p.disabled_at IS NULL)
                     ELSE EXISTS (SELECT 1 FROM persons p WHERE p.ws_no = a.ws_no AND p.disabled_at IS NULL)
-                END
+                END AND coalesce(a.told, 1)
          FROM asks a JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.no = a.run_no
          JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos LEFT JOIN spaces s ON s.no = a.space_no
          WHERE a.pos = ?1",

@@ -400,6 +400,9 @@ impl Writer {
             }
         }
         logs.iter().for_each(|log| log.wake());
+        if !logs.is_empty() {
+            shared.appended.send_modify(|commits| *commits += 1);
+        }
         closed.into_iter().for_each(|(workspace_id, ask_id)| shared.waiters.closed(workspace_id, ask_id));
         self.checkpoints.after_commit();
     }

@@ -10,5 +10,6 @@ mod durable;
 mod faults;
 mod folder;
 mod model;
+mod notices;
 mod support;
 mod time;

@@ -1,0 +1,477 @@
+//! Where and when people are told of an ask: as loudly as silence would cost, and never of one that is closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use chips_protocol::api::Tier;
+use chips_protocol::{SpaceId, Timestamp};
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A way to reach somebody outside the inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// A browser's push service (RFC 8030).
+    WebPush,
+    /// A topic on an ntfy server.
+    Ntfy,
+    /// A mail address.
+    Email,
+    /// A signed POST to an address of the person's own.
+    Webhook,
+    /// A signed POST to an address that a harness registered; it carries `question.answered`.
+    HarnessWebhook,
+}
+
+impl Channel {
+    /// Every channel.
+    pub const ALL: [Self; 5] = [Self::WebPush, Self::Ntfy, Self::Email, Self::Webhook, Self::HarnessWebhook];
+    /// The channels that reach a person.
+    pub const PERSONAL: [Self; 4] = [Self::WebPush, Self::Ntfy, Self::Email, Self::Webhook];
+
+    /// The word for it in files and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WebPush => "web_push",
+            Self::Ntfy => "ntfy",
+            Self::Email => "email",
+            Self::Webhook => "webhook",
+            Self::HarnessWebhook => "harness_webhook",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Channel {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|channel| channel.as_str() == text).ok_or(())
+    }
+}
+
+/// Why somebody is told something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// There is a question.
+    Asked,
+    /// It is still open.
+    Reminder,
+    /// Its default is taken soon.
+    LastCall,
+    /// It is closed: what was shown of it is taken back.
+    Closed,
+    /// A harness's question is answered.
+    Answered,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Asked, Self::Reminder, Self::LastCall, Self::Closed, Self::Answered];
+
+    /// The word for it in lists and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Reminder => "reminder",
+            Self::LastCall => "last_call",
+            Self::Closed => "closed",
+            Self::Answered => "answered",
+        }
+    }
+}
+
+/// A time of day, to the minute, in the person's own zone. Written `22:30`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOfDay(Time);
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.0.hour(), self.0.minute())
+    }
+}
+
+impl FromStr for TimeOfDay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let two = |digits: &str| {
+            let plain = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit());
+            plain.then(|| digits.parse::<i8>().ok()).flatten()
+        };
+        text.split_once(':')
+            .and_then(|(hour, minute)| Time::new(two(hour)?, two(minute)?, 0, 0).ok())
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no time of day; write it like 22:30"))
+    }
+}
+
+impl Serialize for TimeOfDay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeOfDay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Hours in which a person is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quiet {
+    /// Their beginning.
+    pub from: TimeOfDay,
+    /// Their end; on the next day where it is not after the beginning.
+    pub to: TimeOfDay,
+    /// Whether they hold for what blocks a harness too.
+    #[serde(default)]
+    pub time_sensitive: bool,
+}
+
+/// How a person wants to be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preferences {
+    /// The time zone of the quiet hours, by its name in the IANA database.
+    pub zone: String,
+    /// Hours in which they are left alone.
+    pub quiet: Option<Quiet>,
+    /// For each tier the channels that are not used for it.
+    pub not: BTreeMap<Tier, BTreeSet<Channel>>,
+    /// Spaces that they are told nothing of.
+    pub muted: BTreeSet<SpaceId>,
+    /// How many seconds the phone waits while a page of theirs is in sight.
+    pub grace_seconds: u32,
+    /// Whether they are reminded.
+    pub reminders: bool,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self {
+            zone: "UTC".to_owned(),
+            quiet: None,
+            not: BTreeMap::new(),
+            muted: BTreeSet::new(),
+            grace_seconds: 30,
+            reminders: true,
+        }
+    }
+}
+
+/// The longest grace, in seconds.
+pub const GRACE_LIMIT: u32 = 600;
+/// The gap before the first reminder; each further one is twice as long, up to [`REMINDER_LONGEST_MS`].
+const REMINDER_FIRST_MS: i64 = 5 * 60 * 1000;
+/// The longest gap between two reminders.
+const REMINDER_LONGEST_MS: i64 = 24 * 3600 * 1000;
+/// A last call comes this much before the default is taken, or at nine tenths of the time where that is later.
+const LAST_CALL_MS: i64 = 10 * 60 * 1000;
+/// The shortest time-out that is worth a last call.
+const LAST_CALL_LEAST_MS: i64 = 5 * 60 * 1000;
+
+/// The parts of an ask that decide when somebody is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// How loudly.
+    pub tier: Tier,
+    /// Where it was asked.
+    pub space_id: Option<SpaceId>,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When Chips closes it by itself.
+    pub deadline: Option<Timestamp>,
+    /// Whether a default is taken then.
+    pub takes_default: bool,
+}
+
+impl Preferences {
+    /// What is wrong with them, in words for the person.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check(&self) -> Result<(), String> {
+        if TimeZone::get(&self.zone).is_err() {
+            return Err(format!("{:?} is no time zone; write it like Europe/Berlin", self.zone));
+        }
+        if self.grace_seconds > GRACE_LIMIT {
+            return Err(format!("the phone may wait {GRACE_LIMIT} seconds at most"));
+        }
+        match self.quiet {
+            Some(quiet) if quiet.from == quiet.to => {
+                Err("the quiet hours begin when they end; give two times".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether they are told of such an ask on this channel.
+    pub fn wants(&self, channel: Channel, facts: &Facts) -> bool {
+        facts.tier != Tier::Passive
+            && !facts.space_id.is_some_and(|space| self.muted.contains(&space))
+            && !self.not.get(&facts.tier).is_some_and(|not| not.contains(&channel))
+    }
+
+    /// When they are told first: now, after the grace where a page of theirs is in sight, or after their quiet hours.
+    /// Nothing where the ask is over by then.
+    pub fn first(&self, facts: &Facts, now: Timestamp, in_sight: bool) -> Option<Timestamp> {
+        let grace = if in_sight { i64::from(self.grace_seconds) * 1000 } else { 0 };
+        let at = facts.asked_at.plus_ms(grace).max(now);
+        self.before_deadline(facts, self.after_quiet(facts.tier, at))
+    }
+
+    /// When they are reminded for the time `round` (from 1), where they were told last at `told`: after 5, 10, 20 …
+    /// minutes. Nothing where they want none or the ask is over by then.
+    pub fn reminder(&self, facts: &Facts, told: Timestamp, round: u32) -> Option<Timestamp> {
+        if !self.reminders {
+            return None;
+        }
+        let gap = REMINDER_FIRST_MS
+            .saturating_mul(1_i64.checked_shl(round.saturating_sub(1)).filter(|factor| *factor > 0).unwrap_or(i64::MAX))
+            .min(REMINDER_LONGEST_MS);
+        self.before_deadline(facts, self.after_quiet(facts.tier, told.plus_ms(gap)))
+    }
+
+    /// When they are told for the last time that a default is about to be taken. Quiet hours hold: nobody is woken to
+    /// hear that a default will do.
+    pub fn last_call(&self, facts: &Facts) -> Option<Timestamp> {
+        let deadline = facts.deadline.filter(|_| facts.takes_default && self.reminders)?;
+        let whole = deadline.ms().saturating_sub(facts.asked_at.ms());
+        if whole < LAST_CALL_LEAST_MS {
+            return None;
+        }
+        let at = deadline.plus_ms(-LAST_CALL_MS.min(whole / 10));
+        (self.after_quiet(facts.tier, at) == at).then_some(at)
+    }
+
+    fn before_deadline(&self, facts: &Facts, at: Timestamp) -> Option<Timestamp> {
+        facts.deadline.is_none_or(|deadline| at < deadline).then_some(at)
+    }
+
+    /// The first moment from `at` on at which they may be told.
+    pub fn after_quiet(&self, tier: Tier, at: Timestamp) -> Timestamp {
+        let Some(quiet) = self.quiet.filter(|quiet| tier != Tier::TimeSensitive || quiet.time_sensitive) else {
+            return at;
+        };
+        let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
+        let Ok(moment) = jiff::Timestamp::from_millisecond(at.ms()) else { return at };
+        let here = zone.to_datetime(moment);
+        let (time, TimeOfDay(from), TimeOfDay(to)) = (here.time(), quiet.from, quiet.to);
+        let ends = if from < to {
+            (from <= time && time < to).then_some(here.date())
+        } else if time >= from {
+            here.date().tomorrow().ok()
+        } else {
+            (time < to).then_some(here.date())
+        };
+        let Some(day) = ends else { return at };
+        match zone.to_ambiguous_timestamp(DateTime::from_parts(day, to)).compatible() {
+            // Where clocks are put back, an end that comes twice could lie before now.
+            Ok(end) => Timestamp::from_ms(end.as_millisecond()).max(at),
+            Err(_) => at,
+        }
+    }
+}
+
+/// What the other side made of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It took the message. That says nothing of the person.
+    Accepted,
+    /// It knows this address no more.
+    Gone(String),
+    /// It refuses, and would again.
+    Refused(String),
+    /// It could not take it now.
+    Failed(String),
+    /// It did not answer in time.
+    TimedOut,
+}
+
+impl Outcome {
+    /// The word for it in lists and metrics.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Gone(_) => "gone",
+            Self::Refused(_) => "refused",
+            Self::Failed(_) => "failed",
+            Self::TimedOut => "timed_out",
+        }
+    }
+
+    /// What the other side said.
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Accepted | Self::TimedOut => "",
+            Self::Gone(detail) | Self::Refused(detail) | Self::Failed(detail) => detail,
+        }
+    }
+
+    /// Whether trying again may help.
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::TimedOut)
+    }
+}
+
+/// The gaps, in seconds, between tries of a message to a person: it is worth little when it is late.
+const PERSON_GAPS: [i64; 7] = [5, 15, 60, 300, 900, 1_800, 3_600];
+/// The gaps between tries of a harness's webhook, over some three days (Standard Webhooks, "Deliverability and reliability").
+const HARNESS_GAPS: [i64; 10] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400, 86_400];
+
+/// How long to wait, in milliseconds, before a message is tried again that failed `tries` times; nothing where it is given up.
+/// `jitter` is from 0 to 1 and lengthens the gap by up to a fifth.
+pub fn retry_after(kind: Kind, tries: u32, jitter: f64) -> Option<i64> {
+    let gaps: &[i64] = if kind == Kind::Answered { &HARNESS_GAPS } else { &PERSON_GAPS };
+    let gap = gaps.get(usize::try_from(tries.checked_sub(1)?).ok()?)?;
+    Some((*gap as f64 * 1000.0 * (1.0 + jitter.clamp(0.0, 1.0) / 5.0)) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn facts(tier: Tier) -> Facts {
+        Facts { tier, space_id: None, asked_at: at("2026-11-30T12:00:00Z"), deadline: None, takes_default: false }
+    }
+
+    fn quiet(from: &str, to: &str, time_sensitive: bool) -> Preferences {
+        let quiet = Quiet { from: from.parse().unwrap(), to: to.parse().unwrap(), time_sensitive };
+        Preferences { zone: "Europe/Berlin".to_owned(), quiet: Some(quiet), ..Preferences::default() }
+    }
+
+    #[test]
+    fn a_page_in_sight_gives_the_phone_a_grace_and_nobody_else_waits() {
+        let (facts, preferences) = (facts(Tier::TimeSensitive), Preferences::default());
+        let now = facts.asked_at.plus_ms(20);
+        assert_eq!(preferences.first(&facts, now, false), Some(now));
+        assert_eq!(preferences.first(&facts, now, true), Some(facts.asked_at.plus_ms(30_000)));
+        let late = facts.asked_at.plus_ms(60_000);
+        assert_eq!(preferences.first(&facts, late, true), Some(late));
+    }
+
+    #[test]
+    fn quiet_hours_hold_in_the_persons_zone_over_midnight_and_not_for_what_blocks_a_harness() {
+        let night = quiet("22:00", "07:00", false);
+        for (when, until) in [
+            ("2026-11-30T20:59:59Z", "2026-11-30T20:59:59Z"),
+            ("2026-11-30T21:00:00Z", "2026-12-01T06:00:00Z"),
+            ("2026-12-01T05:59:59Z", "2026-12-01T06:00:00Z"),
+            ("2026-12-01T06:00:00Z", "2026-12-01T06:00:00Z"),
+            // The night in which summer time begins is an hour shorter.
+            ("2027-03-27T21:00:00Z", "2027-03-28T05:00:00Z"),
+        ] {
+            assert_eq!(night.after_quiet(Tier::Active, at(when)), at(until), "{when}");
+            assert_eq!(night.after_quiet(Tier::TimeSensitive, at(when)), at(when), "{when}");
+        }
+        let noon = quiet("12:00", "13:00", true);
+        assert_eq!(noon.after_quiet(Tier::TimeSensitive, at("2026-11-30T11:30:00Z")), at("2026-11-30T12:00:00Z"));
+        assert_eq!(noon.after_quiet(Tier::Active, at("2026-11-30T12:00:00Z")), at("2026-11-30T12:00:00Z"));
+    }
+
+    #[test]
+    fn reminders_back_off_and_never_come_after_the_deadline() {
+        let mut facts = facts(Tier::TimeSensitive);
+        let (preferences, told) = (Preferences::default(), facts.asked_at);
+        let minutes = |round| preferences.reminder(&facts, told, round).map(|at| (at.ms() - told.ms()) / 60_000);
+        assert_eq!([minutes(1), minutes(2), minutes(3), minutes(4)], [Some(5), Some(10), Some(20), Some(40)]);
+        assert_eq!([minutes(12), minutes(64), minutes(u32::MAX)], [Some(1440), Some(1440), Some(1440)]);
+        facts.deadline = Some(told.plus_ms(10 * 60_000));
+        assert_eq!(preferences.reminder(&facts, told, 1), Some(told.plus_ms(5 * 60_000)));
+        assert_eq!(preferences.reminder(&facts, told, 2), None);
+        assert_eq!(Preferences { reminders: false, ..preferences }.reminder(&facts, told, 1), None);
+    }
+
+    #[test]
+    fn a_last_call_comes_before_a_default_is_taken_and_only_then() {
+        let mut facts = facts(Tier::Active);
+        let preferences = Preferences::default();
+        let hour = facts.asked_at.plus_ms(3_600_000);
+        facts.deadline = Some(hour);
+        assert_eq!(preferences.last_call(&facts), None);
+        facts.takes_default = true;
+        assert_eq!(preferences.last_call(&facts), Some(hour.plus_ms(-6 * 60_000)));
+        facts.deadline = Some(facts.asked_at.plus_ms(86_400_000));
+        assert_eq!(preferences.last_call(&facts), Some(facts.asked_at.plus_ms(86_400_000 - 600_000)));
+        facts.deadline = Some(facts.asked_at.plus_ms(60_000));
+        assert_eq!(preferences.last_call(&facts), None);
+        facts.deadline = Some(at("2026-12-01T02:00:00Z"));
+        assert_eq!(quiet("22:00", "07:00", false).last_call(&facts), None);
+    }
+
+    #[test]
+    fn tiers_spaces_and_channels_can_be_left_out_and_passive_is_for_the_inbox_alone() {
+        let space = SpaceId::from_parts(1, 1);
+        let mut preferences = Preferences { muted: [space].into(), ..Preferences::default() };
+        preferences.not.insert(Tier::Active, [Channel::Email].into());
+        assert!(preferences.wants(Channel::Email, &facts(Tier::TimeSensitive)));
+        assert!(preferences.wants(Channel::Ntfy, &facts(Tier::Active)));
+        assert!(!preferences.wants(Channel::Email, &facts(Tier::Active)));
+        assert!(!preferences.wants(Channel::Ntfy, &facts(Tier::Passive)));
+        assert!(!preferences.wants(Channel::Ntfy, &Facts { space_id: Some(space), ..facts(Tier::TimeSensitive) }));
+    }
+
+    #[test]
+    fn preferences_survive_being_stored_and_faults_are_named() {
+        let mut preferences = quiet("22:00", "07:00", true);
+        preferences.not.insert(Tier::Active, [Channel::Email].into());
+        let stored = serde_json::to_string(&preferences).unwrap();
+        assert_eq!(serde_json::from_str::<Preferences>(&stored).unwrap(), preferences);
+        assert_eq!(serde_json::from_str::<Preferences>("{}").unwrap(), Preferences::default());
+        assert_eq!(preferences.check(), Ok(()));
+        assert!(
+            Preferences { zone: "Mars/Olympus".into(), ..preferences.clone() }.check().unwrap_err().contains("Mars")
+        );
+        assert!(quiet("22:00", "22:00", true).check().is_err());
+        assert!(Preferences { grace_seconds: 601, ..preferences }.check().is_err());
+        for bad in ["24:00", "7:00", "22:60", "22", "22:00:00", "+2:00"] {
+            assert!(bad.parse::<TimeOfDay>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tries_are_given_up_after_hours_for_people_and_days_for_harnesses() {
+        let whole = |kind| (1..).map_while(|tries| retry_after(kind, tries, 0.0)).sum::<i64>() / 1000;
+        assert_eq!(whole(Kind::Asked), 6_680);
+        assert!((3 * 86_400..5 * 86_400).contains(&whole(Kind::Answered)), "{}", whole(Kind::Answered));
+        assert_eq!(retry_after(Kind::Asked, 1, 1.0), Some(6_000));
+        assert_eq!(retry_after(Kind::Asked, 0, 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_after_the_quiet_hours_is_not_in_them(
+            ms in 0_i64..4_000_000_000_000, from in 0_u32..1440, length in 1_u32..1440,
+            zone in proptest::sample::select(vec!["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Kathmandu"]),
+        ) {
+            let time = |minute: u32| format!("{:02}:{:02}", minute / 60 % 24, minute % 60).parse::<TimeOfDay>().unwrap();
+            let quiet = Quiet { from: time(from), to: time(from + length), time_sensitive: false };
+            let preferences = Preferences { zone: zone.to_owned(), quiet: Some(quiet), ..Preferences::default() };
+            let at = Timestamp::from_ms(ms);
+            let after = preferences.after_quiet(Tier::Active, at);
+            prop_assert!(after >= at);
+            // Half-hour jumps of clocks and a day that a zone left out are within two days.
+            prop_assert!(after.ms() - at.ms() <= 2 * 86_400_000);
+            let again = preferences.after_quiet(Tier::Active, after);
+            prop_assert!(again.ms() - after.ms() <= 3_600_000, "{} {} {}", at, after, again);
+        }
+    }
+}
