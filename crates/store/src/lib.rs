@@ -429,6 +429,14 @@ impl Store {
         on!(self, backend => backend.set_preferences(person, preferences).await)
     }
 
+    /// The secret that Chips keeps under this name: `candidate` where there was none so far.
+    ///
+    /// # Errors
+    /// The store can't take writes.
+    pub async fn keep_secret(&self, name: &'static str, candidate: Vec<u8>) -> Result<Vec<u8>, WriteError> {
+        on!(self, backend => backend.keep_secret(name, candidate).await)
+    }
+
     /// Whether the store can take writes now, tried with an empty write.
     pub async fn ready(&self) -> Result<(), WriteError> {
         on!(self, backend => backend.ready().await)

@@ -332,6 +332,10 @@ impl Sqlite {
         self.write(endpoints::Prefer { person, preferences }).await
     }
 
+    pub(crate) async fn keep_secret(&self, name: &'static str, candidate: Vec<u8>) -> Result<Vec<u8>, WriteError> {
+        self.write(endpoints::Keep { name, candidate }).await
+    }
+
     pub(crate) async fn ready(&self) -> Result<(), WriteError> {
         self.write(runs::Ready).await
     }

@@ -229,3 +229,24 @@ pub(crate) fn attempts(
     })?;
     found.collect::<Result<_>>().map(Some)
 }
+
+/// The secret under a name, made from the candidate where there is none.
+pub(crate) struct Keep {
+    pub(crate) name: &'static str,
+    pub(crate) candidate: Vec<u8>,
+}
+
+impl Command for Keep {
+    type Done = Vec<u8>;
+
+    fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Vec<u8>, Refusal>> {
+        work.write()?;
+        work.connection
+            .prepare_cached("INSERT OR IGNORE INTO secrets (name, value) VALUES (?1, ?2)")?
+            .execute((self.name, &self.candidate))?;
+        work.connection
+            .prepare_cached("SELECT value FROM secrets WHERE name = ?1")?
+            .query_row([self.name], |row| row.get(0))
+            .map(Ok)
+    }
+}

@@ -138,7 +138,7 @@ async fn a_long_log_is_looked_through_in_bounded_steps() {
          BEGIN;
          INSERT INTO events SELECT pos + i, ws_no, randomblob(16), harness_no, space_no, type, ts, body FROM events, n;
          INSERT INTO asks SELECT pos + i, ws_no, randomblob(16), run_no, harness_no, space_no, state, tier, asked_at,
-                                 deadline, closed_pos, delivered_at, acknowledged_at, late FROM asks, n;
+                                 deadline, closed_pos, delivered_at, acknowledged_at, late, told FROM asks, n;
          COMMIT;",
     )
     .unwrap();

@@ -540,3 +540,13 @@ async fn nobody_removes_what_is_another_s_and_there_is_an_end_to_adding() {
     };
     assert_eq!(scene.store().add_endpoint(&ada, one_more).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn a_secret_is_made_once_and_kept() {
+    let mut scene = Scene::new().await;
+    assert_eq!(scene.store().keep_secret("vapid", vec![1]).await.unwrap(), [1]);
+    assert_eq!(scene.store().keep_secret("vapid", vec![2]).await.unwrap(), [1]);
+    scene.world.store.clone().close().await;
+    scene.world.store = reopened(scene.dir.path(), &scene.time);
+    assert_eq!(scene.store().keep_secret("vapid", vec![3]).await.unwrap(), [1]);
+}

@@ -67,3 +67,9 @@ CREATE TABLE attempts (
     detail      TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX attempts_by_ask ON attempts (ask_pos);
+
+-- What Chips made for itself and keeps: the key that push services know it by, and the like.
+CREATE TABLE secrets (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) STRICT;
