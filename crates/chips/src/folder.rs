@@ -29,6 +29,11 @@ pub struct Folder {
 }
 
 impl DataArgs {
+    /// The folder that was named on the command line; one that the environment names for everything is passed over.
+    pub fn said_here(&self) -> Option<&Path> {
+        self.data.as_deref().filter(|data| std::env::var_os("CHIPS_DATA").is_none_or(|named| named != data.as_os_str()))
+    }
+
     /// The folder that was named, else the user's own.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod present;
 mod qr;
 mod remote;
 mod runtime;
+mod simulate;
 mod terminal;
 
 use std::process::ExitCode;

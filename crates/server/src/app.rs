@@ -16,7 +16,7 @@ use crate::http::hosts::Hosts;
 use crate::http::layers;
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
-use crate::{api, inbox, workers};
+use crate::{api, inbox, simulation, workers};
 
 /// How long requests may take to learn that the store has failed.
 const DRAIN_FAILED: Duration = Duration::from_secs(1);
@@ -60,8 +60,10 @@ impl AppState {
 
 /// Every route, with the layers that all requests pass.
 pub fn router(state: AppState) -> Router {
+    let simulated = state.config.simulation.as_ref().map(|_| simulation::router()).unwrap_or_default();
     Router::new()
         .merge(api::router())
+        .merge(simulated)
         .merge(inbox::router(state.clone()))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
@@ -124,6 +126,11 @@ impl Server {
         self.state.config.base_url()
     }
 
+    /// The figures that it counts.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.state.metrics)
+    }
+
     /// Serves until `stop` is cancelled (then drains for at most 8 s) or the store fails.
     ///
     /// The order of the end: no more connections, streams and waits end, requests in flight are answered, the deadlines rest, the
@@ -131,7 +138,7 @@ impl Server {
     pub async fn run(self, stop: CancellationToken) -> Ended {
         let Self { state, listener } = self;
         let AppState { store, stopping, config, .. } = state.clone();
-        let connections = Connections::new(router(state.clone()), config.limits.clone());
+        let connections = Connections::new(router(state.clone()), &config);
         let deadlines = tokio::spawn(workers::deadlines::run(state));
 
         let failed = tokio::select! {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::http::hosts::AllowedHost;
+use crate::simulation::Simulation;
 
 /// What a server is told at its start.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct Config {
     pub public_metrics: bool,
     /// How long and how much; the defaults are the contract's.
     pub limits: Limits,
+    /// What a simulation does to the server; nothing where people are to answer.
+    pub simulation: Option<Simulation>,
 }
 
 /// How long a peer may take and how much it may send.
@@ -64,6 +67,7 @@ impl Config {
             insecure: false,
             public_metrics: false,
             limits: Limits::default(),
+            simulation: None,
         }
     }
 

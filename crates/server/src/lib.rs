@@ -9,8 +9,10 @@ pub mod http;
 pub mod inbox;
 pub mod metrics;
 pub mod request_id;
+pub mod simulation;
 pub mod stream;
 pub mod workers;
 
 pub use app::{AppState, Ended, Server, StartError, bind};
 pub use config::Config;
+pub use simulation::Simulation;

@@ -85,6 +85,11 @@ impl Metrics {
         Counted::one_of(&self.waiters)
     }
 
+    /// Streams and waiting requests, as many as there are now.
+    pub fn held(&self) -> u64 {
+        u64::try_from(self.streams.get() + self.waiters.get()).unwrap_or(0)
+    }
+
     /// All figures as text, with the store's as they are now.
     pub fn text(&self, stats: &Stats) -> String {
         let mut registry = Registry::with_prefix("chips");

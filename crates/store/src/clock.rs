@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use chips_protocol::Timestamp;
+use tokio::sync::watch;
 
 /// Where time comes from.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +18,37 @@ pub enum TimeSource {
     System,
     /// Clocks that a test or a rehearsal moves by hand.
     Manual(ManualTime),
+    /// The system's clocks, ahead by as much as a simulation has moved them.
+    Ahead(TimeAhead),
+}
+
+/// How far a simulation has moved the system's clocks: forward alone, on top of the time that passes by itself. Clones
+/// are the same clocks.
+#[derive(Debug, Clone, Default)]
+pub struct TimeAhead {
+    ms: watch::Sender<i64>,
+}
+
+impl TimeAhead {
+    /// How far the clocks can be moved in all: a thousand years. A time stays one that RFC 3339 can write.
+    pub const FARTHEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
+
+    /// Lets this much time pass at once (whole milliseconds, up to [`TimeAhead::FARTHEST`] in all), and returns how far
+    /// ahead the clocks are then, in milliseconds.
+    pub fn advance(&self, by: Duration) -> i64 {
+        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let mut ahead = 0;
+        self.ms.send_modify(|moved| {
+            *moved = moved.saturating_add(ms(by)).min(ms(Self::FARTHEST));
+            ahead = *moved;
+        });
+        ahead
+    }
+
+    /// How far ahead the clocks are, in milliseconds.
+    pub fn ms(&self) -> i64 {
+        *self.ms.borrow()
+    }
 }
 
 /// A wall clock and a monotonic clock that are moved by hand.
@@ -49,14 +82,22 @@ impl TimeSource {
     /// The wall clock. The one home of `SystemTime::now`.
     pub fn wall(&self) -> Timestamp {
         match self {
-            #[allow(clippy::disallowed_methods)]
-            Self::System => {
-                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-            }
+            Self::System => system_wall(),
+            Self::Ahead(time) => system_wall().plus_ms(time.ms()),
             Self::Manual(time) => Timestamp::from_ms(time.wall_ms.load(Ordering::SeqCst)),
         }
     }
+}
+
+#[allow(clippy::disallowed_methods)]
+fn system_wall() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[allow(clippy::disallowed_methods)]
+fn system_monotonic() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 /// Chips' clock; clones show the same time.
@@ -70,14 +111,15 @@ pub struct Clock {
 enum Started {
     System(std::time::Instant),
     Manual(ManualTime, i64),
+    Ahead(std::time::Instant, TimeAhead, i64),
 }
 
 impl Clock {
     /// Starts the clock at the larger of the wall clock and the log's last `ts`.
     pub fn start(source: &TimeSource, last_ts: Timestamp) -> Self {
         let started = match source {
-            #[allow(clippy::disallowed_methods)]
-            TimeSource::System => Started::System(std::time::Instant::now()),
+            TimeSource::System => Started::System(system_monotonic()),
+            TimeSource::Ahead(time) => Started::Ahead(system_monotonic(), time.clone(), time.ms()),
             TimeSource::Manual(time) => Started::Manual(time.clone(), time.monotonic_ms.load(Ordering::SeqCst)),
         };
         Self { base: source.wall().max(last_ts), started }
@@ -88,10 +130,20 @@ impl Clock {
         matches!(self.started, Started::Manual(..))
     }
 
+    /// In a simulation: changes whenever the clock was moved, and holds how far ahead it is then, in milliseconds.
+    pub fn moves(&self) -> Option<watch::Receiver<i64>> {
+        match &self.started {
+            Started::Ahead(_, time, _) => Some(time.ms.subscribe()),
+            Started::System(_) | Started::Manual(..) => None,
+        }
+    }
+
     /// The time now.
     pub fn now(&self) -> Timestamp {
+        let since = |instant: &std::time::Instant| i64::try_from(instant.elapsed().as_millis()).unwrap_or(i64::MAX);
         let passed = match &self.started {
-            Started::System(instant) => i64::try_from(instant.elapsed().as_millis()).unwrap_or(i64::MAX),
+            Started::System(instant) => since(instant),
+            Started::Ahead(instant, time, from) => since(instant).saturating_add(time.ms() - from),
             Started::Manual(time, from) => time.monotonic_ms.load(Ordering::SeqCst) - from,
         };
         self.base.plus_ms(passed)

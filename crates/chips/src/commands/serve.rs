@@ -1,6 +1,8 @@
 //! `chips serve`
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::demo::{self, Place, Stage};
 use crate::folder::Folder;
-use crate::{args, exit, folder, logging, output, present, qr, runtime};
+use crate::{args, exit, folder, logging, output, present, qr, runtime, simulate};
 
 /// Where the server listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
@@ -32,13 +34,14 @@ const GONE_AFTER: Duration = Duration::from_millis(9_500);
     "chips serve --demo",
     "chips serve --data /srv/chips --public-url https://chips.example.com",
     "chips serve --listen 0.0.0.0:7070 --insecure      in a network that you trust",
+    "chips serve --simulate script.toml -- make test   a harness's tests, answered by a script",
 ))]
 pub struct Args {
     #[command(flatten)]
     data: folder::DataArgs,
-    /// The address to listen on; port 0 takes a free one
-    #[arg(long, env = "CHIPS_LISTEN", value_name = "ADDR", default_value = DEFAULT_LISTEN, value_parser = args::listen)]
-    listen: SocketAddr,
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7070; with --simulate a free port]
+    #[arg(long, env = "CHIPS_LISTEN", value_name = "ADDR", value_parser = args::listen)]
+    listen: Option<SocketAddr>,
     #[command(flatten)]
     public_url: args::PublicUrl,
     /// A further host name that requests may name, such as a proxy's; may be given again
@@ -55,18 +58,43 @@ pub struct Args {
     /// Prints a link that signs the first owner in, wherever standard output goes.
     #[arg(long)]
     demo: bool,
+    /// Answer by a script instead of people, on throwaway data: tries a harness out
+    ///
+    /// Prints CHIPS_URL and CHIPS_TOKEN for the harness. The clock can be moved, so that an hour's time-out passes in a
+    /// moment; the script can lose replies, cut streams and restart the server. Ends with 1 where something of the script
+    /// did not happen. docs/simulate.md says what a script can say.
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["demo", "insecure", "public_metrics"])]
+    simulate: Option<PathBuf>,
+    /// With --simulate: run this command with CHIPS_URL and CHIPS_TOKEN, end when it does, and with its exit code
+    #[arg(last = true, value_name = "COMMAND", requires = "simulate")]
+    command: Vec<OsString>,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     logging::start();
+    if let Some(script) = &args.simulate {
+        if let Some(data) = args.data.said_here() {
+            anyhow::bail!(
+                "a simulation makes up its data and throws it away: it has no place in {}; leave --data out",
+                data.display()
+            );
+        }
+        if args.public_url.public_url.is_some() && std::env::var_os("CHIPS_PUBLIC_URL").is_none() {
+            anyhow::bail!("a simulation is reached on loopback alone; leave --public-url out");
+        }
+        return simulate::run(script, args.listen, args.allow_hosts, &args.command);
+    }
     let folder = args.data.folder()?;
     let config = Config {
         public_url: args.public_url.public_url,
         allow_hosts: args.allow_hosts,
         insecure: args.insecure,
         public_metrics: args.public_metrics,
-        ..Config::on(args.listen)
+        ..Config::on(match args.listen {
+            Some(listen) => listen,
+            None => args::listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?,
+        })
     };
     runtime::serve(serve(folder, config, args.demo))
 }
@@ -209,13 +237,17 @@ fn own_address() -> IpAddr {
 }
 
 /// The signals that end the server.
-struct Signals {
+pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    fn take() -> anyhow::Result<Self> {
+    /// Takes them from here on.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn take() -> anyhow::Result<Self> {
         let take = |kind| signal(kind).context("can't listen for signals");
         Ok(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
     }
@@ -229,7 +261,7 @@ impl Signals {
     }
 
     /// Stops the server at the first signal and ends the process at the second, or when the time is up.
-    async fn stop(mut self, stop: CancellationToken) {
+    pub async fn stop(mut self, stop: CancellationToken) {
         self.next().await;
         stop.cancel();
         if output::is_terminal() {

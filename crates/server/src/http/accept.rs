@@ -19,7 +19,8 @@ use tower::ServiceExt;
 
 use super::Peer;
 use super::guard::Guarded;
-use crate::config::Limits;
+use crate::config::{Config, Limits};
+use crate::simulation::{self, Simulation};
 
 /// Open files that the store, the listener and standard input and output need beside the connections.
 const OTHER_FILES: usize = 128;
@@ -47,13 +48,16 @@ pub struct Connections {
     tasks: TaskTracker,
     /// Ends what is still there after the drain.
     abandon: CancellationToken,
+    simulation: Option<Simulation>,
 }
 
 impl Connections {
     /// No connections yet; requests go to this router.
-    pub fn new(router: Router, limits: Limits) -> Self {
+    pub fn new(router: Router, config: &Config) -> Self {
+        let limits = config.limits.clone();
         let room = Arc::new(Semaphore::new(room_for(limits.connections)));
-        Self { router, limits, room, tasks: TaskTracker::new(), abandon: CancellationToken::new() }
+        let simulation = config.simulation.clone();
+        Self { router, limits, room, tasks: TaskTracker::new(), abandon: CancellationToken::new(), simulation }
     }
 
     /// Accepts until `stopping`, then returns at once; [`Connections::drain`] waits for the rest.
@@ -69,6 +73,7 @@ impl Connections {
                 () = stopping.cancelled() => return,
             };
             match accepted {
+                Ok(_) if self.simulation.as_ref().is_some_and(Simulation::turns_away) => {}
                 Ok((stream, address)) => {
                     let connection = self.serve(stream, address, stopping.clone());
                     self.tasks.spawn(async move {
@@ -109,6 +114,7 @@ impl Connections {
         let router = self.router.clone();
         let Limits { header, stalled_write, .. } = self.limits;
         let abandon = self.abandon.clone();
+        let cut = self.simulation.as_ref().map(Simulation::cut_off);
         async move {
             let Ok(local) = stream.local_addr() else { return };
             let stream = Arc::new(stream);
@@ -127,6 +133,7 @@ impl Connections {
             let outcome = tokio::select! {
                 outcome = connection.as_mut() => outcome,
                 () = abandon.cancelled() => return,
+                () = simulation::cut(cut) => return,
                 () = stopping.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {

@@ -16,6 +16,7 @@ use super::problem::PROBLEM_JSON;
 use super::{ApiError, Peer, query};
 use crate::app::AppState;
 use crate::inbox;
+use crate::simulation::Simulation;
 
 /// Names of parameters that people put tokens in.
 const TOKEN_NAMES: [&str; 9] =
@@ -43,9 +44,14 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
     let method = known_method(request.method());
     let api = is_api(request.uri());
     let span = tracing::info_span!("request", %id, method, route);
+    let simulation = state.config.simulation.as_ref();
+    let write = simulation.is_some() && api && *request.method() == Method::POST;
+    let peer = write.then(|| request.extensions().get::<Peer>().cloned()).flatten();
 
     let reply = async {
-        let refusal = wrong_host(&state, &request).or_else(|| token_in_query(request.uri()));
+        let refusal = wrong_host(&state, &request)
+            .or_else(|| token_in_query(request.uri()))
+            .or_else(|| simulation.filter(|_| write).and_then(Simulation::refuses));
         match refusal {
             Some(refusal) => refusal.into_response(),
             None => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
@@ -75,6 +81,16 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
     }
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, id);
+    }
+    if let Some(simulation) = simulation {
+        simulation.marks(headers, state.store.clock());
+        if write
+            && response.status().is_success()
+            && simulation.loses_reply()
+            && let Some(peer) = peer
+        {
+            peer.cut_off();
+        }
     }
     let status = response.status();
     state.metrics.request(method, &route, status.as_u16());

@@ -21,6 +21,14 @@ impl Peer {
         Self { address, local, stream }
     }
 
+    /// Ends the connection as a network that breaks does: what would still be written does not go out.
+    pub(crate) fn cut_off(&self) {
+        if let Some(stream) = self.stream.upgrade() {
+            // A connection that is gone already is what is wanted.
+            let _ = rustix::net::shutdown(&*stream, rustix::net::Shutdown::Both);
+        }
+    }
+
     /// Waits until the peer has hung up, or sends nothing more. For ever where it has sent another request already: it
     /// waits for that one's answer too, and is there.
     pub async fn gone(&self) {

@@ -7,6 +7,7 @@ use chips_protocol::{AskId, Timestamp, WorkspaceId};
 use chips_store::{DeadlineChange, WriteError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::app::AppState;
@@ -31,9 +32,13 @@ pub async fn run(state: AppState) {
     let mut waiting: BTreeSet<Due> = BTreeSet::new();
     let mut firing = FuturesUnordered::new();
     let mut pause = Pause::default();
+    // In a simulation the clock is moved, and whoever moved it waits for what was due by then.
+    let mut moves = clock.moves();
     let mut news = Vec::with_capacity(AT_ONCE);
 
     loop {
+        // Before the time is looked at: what is due after a move is due by the time looked at after it.
+        let moved = moves.as_mut().map(|moves| *moves.borrow_and_update());
         let now = clock.now();
         let mut next = pause.left(Instant::now());
         if next.is_none() {
@@ -47,6 +52,12 @@ pub async fn run(state: AppState) {
             next = waiting.first().filter(|_| firing.len() < AT_ONCE).map(|(deadline, ..)| {
                 Duration::from_millis(u64::try_from(deadline.ms() - now.ms()).unwrap_or(0)).min(longest)
             });
+            if let (Some(moved), Some(simulation)) = (moved, &state.config.simulation)
+                && firing.is_empty()
+                && changes.is_empty()
+            {
+                simulation.has_fired(moved);
+            }
         }
         tokio::select! {
             () = state.stopping.cancelled() => break,
@@ -80,6 +91,7 @@ pub async fn run(state: AppState) {
                 }
             },
             () = sleep(next) => {}
+            () = moved_on(moves.as_mut()) => {}
         }
     }
     while firing.next().await.is_some() {}
@@ -88,6 +100,17 @@ pub async fn run(state: AppState) {
 async fn fire(state: &AppState, due: Due) -> (Due, Result<bool, WriteError>) {
     let (_, workspace_id, ask_id) = due;
     (due, state.store.expire(workspace_id, ask_id).await)
+}
+
+/// Waits until the clock is moved, where it can be.
+async fn moved_on(moves: Option<&mut watch::Receiver<i64>>) {
+    // An error says that nobody is left to move it.
+    if let Some(moves) = moves
+        && moves.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 async fn sleep(time: Option<Duration>) {
