@@ -247,14 +247,17 @@ fn a_server_that_restarts_has_the_same_log_on_the_same_port() {
 
 #[test]
 fn a_write_whose_reply_is_lost_is_there_when_it_is_sent_again() {
-    let simulated = simulate(&format!("start = {{ lose_replies = 2 }}\n{}", step("{ answer = 1 }")));
+    let script = "start = { lose_replies = 1 }\n[[step]]\ntimes = 2\ndo = [{ lose_replies = 1 }, { answer = 1 }]\n";
+    let simulated = simulate(script);
     harness(async {
         let client = simulated.client();
+        // The first write: the run is there, and is the same one.
         let run_id = run(&client).await;
-        let asked = client.ask(ship(run_id)).await.unwrap();
-        assert!(asked.replayed, "it was stored the first time");
-        assert_eq!(client.wait(asked.ask_id()).await.unwrap().state, AskState::Answered);
-        assert_eq!(client.me().await.unwrap().budget.unwrap().hour, 1, "nobody was asked twice");
+        let first = client.ask(ship(run_id)).await.unwrap();
+        assert_eq!(client.wait(first.ask_id()).await.unwrap().state, AskState::Answered);
+        let second = client.ask(ship(run_id)).await.unwrap();
+        assert_eq!((first.replayed, second.replayed), (false, true), "it was stored the first time");
+        assert_eq!(client.me().await.unwrap().budget.unwrap().hour, 2, "nobody was asked twice");
     });
     simulated.done();
 }

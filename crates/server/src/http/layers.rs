@@ -52,7 +52,9 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
         let refusal = wrong_host(&state, &request)
             .or_else(|| token_in_query(request.uri()))
             .or_else(|| simulation.filter(|_| write).and_then(Simulation::refuses));
-        match refusal {
+        // Decided as the write comes: what a script says because of a write concerns those that come after it.
+        let loses_reply = refusal.is_none() && write && simulation.is_some_and(Simulation::loses_reply);
+        let response = match refusal {
             Some(refusal) => refusal.into_response(),
             None => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
                 Ok(response) => response,
@@ -62,7 +64,11 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
                     internal_error()
                 }
             },
+        };
+        if loses_reply && let Some(peer) = &peer {
+            peer.cut_off();
         }
+        response
     };
     let mut response = reply.instrument(span.clone()).await;
 
@@ -84,13 +90,6 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
     }
     if let Some(simulation) = simulation {
         simulation.marks(headers, state.store.clock());
-        if write
-            && response.status().is_success()
-            && simulation.loses_reply()
-            && let Some(peer) = peer
-        {
-            peer.cut_off();
-        }
     }
     let status = response.status();
     state.metrics.request(method, &route, status.as_u16());
