@@ -15,7 +15,10 @@ use crate::http::accept::Connections;
 use crate::http::hosts::Hosts;
 use crate::http::layers;
 use crate::metrics::Metrics;
+use crate::outbound::Outbound;
+use crate::presence::Presence;
 use crate::request_id::RequestIds;
+use crate::workers::notify::Channels;
 use crate::{api, inbox, simulation, workers};
 
 /// How long requests may take to learn that the store has failed.
@@ -40,12 +43,26 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     /// Numbers for requests, to find one in the log by.
     pub requests: Arc<RequestIds>,
+    /// Who has a page in sight.
+    pub presence: Arc<Presence>,
+    /// The only way to addresses that somebody gave.
+    pub outbound: Outbound,
+    /// The ways to reach people outside the inbox.
+    pub channels: Channels,
 }
 
 impl AppState {
     /// The state of a server with this configuration, whose `listen` is the address that it is bound to.
-    pub fn new(config: Config, store: Store) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// TLS can't be spoken.
+    pub fn new(config: Config, store: Store) -> Result<Self, StartError> {
+        let outbound = Outbound::new(&config.allow_outbound)
+            .map_err(|error| StartError::Config(format!("nothing can be sent to anybody: {error}")))?;
+        Ok(Self {
+            presence: Arc::default(),
+            channels: Channels::of(&config, &outbound),
+            outbound,
             store,
             hosts: Arc::new(Hosts::of(&config)),
             config: Arc::new(config),
@@ -54,7 +71,7 @@ impl AppState {
             sign_in_failures: Arc::default(),
             metrics: Arc::default(),
             requests: Arc::default(),
-        }
+        })
     }
 }
 
@@ -112,7 +129,7 @@ pub async fn bind(mut config: Config, store: Store) -> Result<Server, StartError
     let failed = |source| StartError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     config.listen = listener.local_addr().map_err(failed)?;
-    Ok(Server { state: AppState::new(config, store), listener })
+    Ok(Server { state: AppState::new(config, store)?, listener })
 }
 
 impl Server {
@@ -139,7 +156,8 @@ impl Server {
         let Self { state, listener } = self;
         let AppState { store, stopping, config, .. } = state.clone();
         let connections = Connections::new(router(state.clone()), &config);
-        let deadlines = tokio::spawn(workers::deadlines::run(state));
+        let deadlines = tokio::spawn(workers::deadlines::run(state.clone()));
+        let notices = tokio::spawn(workers::notify::run(state));
 
         let failed = tokio::select! {
             () = stop.cancelled() => None,
@@ -151,6 +169,9 @@ impl Server {
         connections.drain(if failed.is_some() { DRAIN_FAILED } else { config.limits.drain }).await;
         if let Err(error) = deadlines.await {
             tracing::error!(%error, "the deadlines' worker panicked");
+        }
+        if let Err(error) = notices.await {
+            tracing::error!(%error, "the worker that tells people panicked");
         }
         // A store that failed while requests drained has failed all the same.
         let failed = match failed {

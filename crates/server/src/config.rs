@@ -21,6 +21,8 @@ pub struct Config {
     pub insecure: bool,
     /// Serve `/metrics` to other peers than loopback.
     pub public_metrics: bool,
+    /// Origins that may be sent to though they are not public or not https: of webhooks, push services and the like.
+    pub allow_outbound: Vec<Url>,
     /// How long and how much; the defaults are the contract's.
     pub limits: Limits,
     /// What a simulation does to the server; nothing where people are to answer.
@@ -66,6 +68,7 @@ impl Config {
             allow_hosts: Vec::new(),
             insecure: false,
             public_metrics: false,
+            allow_outbound: Vec::new(),
             limits: Limits::default(),
             simulation: None,
         }
@@ -114,6 +117,15 @@ impl Config {
             AllowedHost::configured(name).map_err(|()| {
                 format!("--allow-host {name} must be a host name and perhaps a port, like chips.lan or chips.lan:7070")
             })?;
+        }
+        for url in &self.allow_outbound {
+            let origin = matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none();
+            if !origin {
+                return Err(format!(
+                    "--allow-outbound {url} must be http or https, a host and perhaps a port, and nothing else, \
+                     like http://10.0.0.5:2586"
+                ));
+            }
         }
         if !self.listen.ip().is_loopback() && !self.insecure && !self.https() {
             return Err(format!(

@@ -8,6 +8,8 @@ pub mod config;
 pub mod http;
 pub mod inbox;
 pub mod metrics;
+pub mod outbound;
+pub mod presence;
 pub mod request_id;
 pub mod simulation;
 pub mod stream;

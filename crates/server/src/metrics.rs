@@ -1,5 +1,6 @@
 //! Figures for the operator, in the text format of OpenMetrics.
 
+use chips_core::notify::{Channel, Outcome};
 use chips_store::Stats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -27,6 +28,12 @@ struct StateLabel {
     state: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToldLabels {
+    channel: &'static str,
+    outcome: &'static str,
+}
+
 /// What is counted and measured while the server runs.
 #[derive(Debug)]
 pub struct Metrics {
@@ -34,6 +41,7 @@ pub struct Metrics {
     lateness: Histogram,
     streams: Gauge,
     waiters: Gauge,
+    told: Family<ToldLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -43,6 +51,7 @@ impl Default for Metrics {
             lateness: Histogram::new(LATENESS_S),
             streams: Gauge::default(),
             waiters: Gauge::default(),
+            told: Family::default(),
         }
     }
 }
@@ -75,6 +84,11 @@ impl Metrics {
         self.lateness.observe(late_ms.max(0) as f64 / 1000.0);
     }
 
+    /// Counts a try to tell somebody something outside the inbox.
+    pub fn told(&self, channel: Channel, outcome: &Outcome) {
+        self.told.get_or_create(&ToldLabels { channel: channel.as_str(), outcome: outcome.as_str() }).inc();
+    }
+
     /// Counts a stream until it is dropped.
     pub fn stream(&self) -> Counted {
         Counted::one_of(&self.streams)
@@ -97,6 +111,9 @@ impl Metrics {
         registry.register("deadline_lateness_seconds", "From a deadline to the close it led to", self.lateness.clone());
         registry.register("streams", "Open streams of events", self.streams.clone());
         registry.register("waiters", "Requests that wait for an ask to close", self.waiters.clone());
+
+        let told = "Tries to tell somebody outside the inbox, by channel and by what the other side made of it";
+        registry.register("outbox_attempts", told, self.told.clone());
 
         let count = |count: u64| ConstCounter::new(count);
         let gauge = |value: u64| ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));

@@ -47,6 +47,9 @@ pub struct Args {
     /// A further host name that requests may name, such as a proxy's; may be given again
     #[arg(long = "allow-host", env = "CHIPS_ALLOW_HOST", value_name = "NAME", value_delimiter = ',')]
     allow_hosts: Vec<String>,
+    /// An address that messages may be sent to though it is not public or not https, such as http://10.0.0.5:2586
+    #[arg(long = "allow-outbound", env = "CHIPS_ALLOW_OUTBOUND", value_name = "URL", value_delimiter = ',')]
+    allow_outbound: Vec<url::Url>,
     /// Serve plain http on an address that is not loopback: whoever can listen on the network reads along
     #[arg(long)]
     insecure: bool,
@@ -89,6 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let config = Config {
         public_url: args.public_url.public_url,
         allow_hosts: args.allow_hosts,
+        allow_outbound: args.allow_outbound,
         insecure: args.insecure,
         public_metrics: args.public_metrics,
         ..Config::on(match args.listen {

@@ -213,7 +213,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         admin::init(dir.path()).unwrap();
         let store = Store::open(dir.path(), Options::default()).unwrap();
-        let state = AppState::new(Config::on("127.0.0.1:7070".parse().unwrap()), store);
+        let state = AppState::new(Config::on("127.0.0.1:7070".parse().unwrap()), store).unwrap();
         async fn panicking() {
             panic!("on purpose")
         }

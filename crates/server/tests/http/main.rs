@@ -8,6 +8,7 @@ mod connections;
 mod deadlines;
 mod faults;
 mod hosts;
+mod notices;
 mod operate;
 mod public;
 mod random;

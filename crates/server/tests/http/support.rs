@@ -4,6 +4,7 @@ mod actor;
 mod app;
 mod event;
 mod raw;
+mod receiver;
 mod sse;
 
 use std::future::Future;
@@ -13,6 +14,7 @@ pub use actor::{Actor, Reply, anonymous};
 pub use app::{Setup, TestApp};
 pub use event::{answer, ask, ask_id_of, fault, id, options, with};
 pub use raw::Raw;
+pub use receiver::{Received, Receiver};
 pub use sse::{Frame, Sse};
 
 /// How long anything in a test may take before it counts as never.

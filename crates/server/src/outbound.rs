@@ -1,0 +1,406 @@
+//! The only way to an address that somebody gave us.
+//!
+//! Whoever names an address can point it at machines that only this server reaches, so every address is checked after
+//! it was resolved, and the connection goes to the very address that was checked (a name is never resolved twice).
+//! Only https, no redirects, no proxies from the environment, little of the reply, and an end to waiting. What the operator
+//! excepts, exactly by scheme, host and port, is not checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use chips_core::notify::Outcome;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use rustls::ClientConfig;
+use url::{Host, Origin, Url};
+
+/// From the first packet to the last byte of the reply.
+pub const LONGEST: Duration = Duration::from_secs(20);
+/// Bytes of a reply that are read.
+pub const REPLY_LIMIT: usize = 64 * 1024;
+
+/// What an address answered.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The first [`REPLY_LIMIT`] bytes of the body.
+    pub body: Bytes,
+}
+
+/// Why nothing was answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutboundError {
+    /// The address is one that nothing is sent to.
+    #[error("{0}")]
+    Refused(String),
+    /// Nothing came in time.
+    #[error("it did not answer in {} s", LONGEST.as_secs())]
+    TimedOut,
+    /// The connection failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<OutboundError> for Outcome {
+    fn from(error: OutboundError) -> Self {
+        match error {
+            OutboundError::Refused(detail) => Self::Refused(detail),
+            OutboundError::TimedOut => Self::TimedOut,
+            OutboundError::Failed(detail) => Self::Failed(detail),
+        }
+    }
+}
+
+impl Reply {
+    /// What most services mean by their status: 2xx took it, 404 and 410 know the address no more, 408, 425, 429 and 5xx
+    /// may take it later, the rest refuses.
+    pub fn outcome(&self) -> Outcome {
+        let said = self.said();
+        match self.status.as_u16() {
+            200..=299 => Outcome::Accepted,
+            404 | 410 => Outcome::Gone(said),
+            408 | 425 | 429 | 500..=599 => Outcome::Failed(said),
+            _ => Outcome::Refused(said),
+        }
+    }
+
+    /// The status and the beginning of the body, on one line.
+    pub fn said(&self) -> String {
+        let body = String::from_utf8_lossy(&self.body);
+        let words = body.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = words.chars().filter(|c| !c.is_control()).take(200).collect();
+        if shown.is_empty() { self.status.to_string() } else { format!("{}: {shown}", self.status) }
+    }
+}
+
+/// Sends to addresses that people and harnesses gave. Cheap to clone.
+#[derive(Clone)]
+pub struct Outbound {
+    /// To everybody else: over https, to public addresses alone.
+    checked: reqwest::Client,
+    /// To what the operator excepts.
+    excepted: reqwest::Client,
+    exceptions: Arc<[Origin]>,
+}
+
+impl Outbound {
+    /// A client that may also speak to these origins, whatever they resolve to.
+    ///
+    /// # Errors
+    /// TLS can't be spoken at all.
+    pub fn new(exceptions: &[Url]) -> Result<Self, String> {
+        let build = || {
+            let tls = tls()?;
+            Ok::<_, String>(
+                reqwest::Client::builder()
+                    .tls_backend_preconfigured(tls)
+                    .redirect(Policy::none())
+                    .no_proxy()
+                    .timeout(LONGEST)
+                    .user_agent(concat!("Chips/", env!("CARGO_PKG_VERSION"))),
+            )
+        };
+        let told = |error: reqwest::Error| error.to_string();
+        Ok(Self {
+            checked: build()?.https_only(true).dns_resolver(Arc::new(PublicOnly)).build().map_err(told)?,
+            excepted: build()?.build().map_err(told)?,
+            exceptions: exceptions.iter().map(Url::origin).collect(),
+        })
+    }
+
+    /// Whether something may be sent to an address, as far as that can be told without resolving its name: for whoever
+    /// types one in.
+    ///
+    /// # Errors
+    /// Why not, in words for them.
+    pub fn check(&self, url: &Url) -> Result<(), String> {
+        if self.is_excepted(url) {
+            return Ok(());
+        }
+        if url.scheme() != "https" {
+            return Err(format!("{} is not https", shown(url)));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the address has a user name or password in it".to_owned());
+        }
+        match url.host() {
+            Some(Host::Ipv4(ip)) if !is_public(IpAddr::V4(ip)) => Err(not_public(&ip)),
+            Some(Host::Ipv6(ip)) if !is_public(IpAddr::V6(ip)) => Err(not_public(&ip)),
+            Some(Host::Domain(name)) if is_local_name(name) => Err(not_public(&name)),
+            Some(_) => Ok(()),
+            None => Err("the address names no host".to_owned()),
+        }
+    }
+
+    fn is_excepted(&self, url: &Url) -> bool {
+        let origin = url.origin();
+        origin.is_tuple() && self.exceptions.contains(&origin)
+    }
+
+    /// Sends a POST, and reads what comes back.
+    ///
+    /// # Errors
+    /// See [`OutboundError`].
+    pub async fn post(&self, url: &Url, headers: HeaderMap, body: Bytes) -> Result<Reply, OutboundError> {
+        self.check(url).map_err(OutboundError::Refused)?;
+        let client = if self.is_excepted(url) { &self.excepted } else { &self.checked };
+        let request = client.post(url.clone()).headers(headers).body(body).build().map_err(|error| told(&error))?;
+        let mut response = client.execute(request).await.map_err(|error| told(&error))?;
+        let mut body = BytesMut::new();
+        while body.len() < REPLY_LIMIT
+            && let Some(piece) = response.chunk().await.map_err(|error| told(&error))?
+        {
+            body.extend_from_slice(&piece[..piece.len().min(REPLY_LIMIT - body.len())]);
+        }
+        Ok(Reply { status: response.status(), headers: response.headers().clone(), body: body.freeze() })
+    }
+}
+
+/// How long a reply asks to be left alone, in whole seconds.
+pub fn retry_after(reply: &Reply) -> Option<u64> {
+    reply.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// A URL without what may be secret in it.
+fn shown(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
+}
+
+fn not_public(what: &dyn std::fmt::Display) -> String {
+    format!("{what} is no public address; the operator can except it with --allow-outbound")
+}
+
+fn told(error: &reqwest::Error) -> OutboundError {
+    if error.is_timeout() {
+        return OutboundError::TimedOut;
+    }
+    let mut causes = vec![];
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        if let Some(NotPublic(name)) = cause.downcast_ref() {
+            return OutboundError::Refused(not_public(name));
+        }
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    // The first words name the URL, which may have a secret in it.
+    OutboundError::Failed(causes.pop().unwrap_or_else(|| "the connection failed".to_owned()))
+}
+
+fn tls() -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(match rustls_platform_verifier::Verifier::new(provider) {
+        Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth(),
+        // The server does its main work without; whoever is not reached over https shows up with each try.
+        Err(error) => {
+            tracing::warn!(%error, "this machine trusts no certificate authority: nothing can be sent over https");
+            builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
+        }
+    })
+}
+
+/// A name that resolves to an address which nothing is sent to.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} resolves to no public address")]
+struct NotPublic(String);
+
+/// Resolves by the system, and gives only addresses that are public: the connection goes to one of these.
+struct PublicOnly;
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let name = name.as_str().to_owned();
+            if is_local_name(&name) {
+                return Err(NotPublic(name).into());
+            }
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            // One that is not public is reason enough: a name that mixes them is set up to slip through.
+            if found.iter().any(|address| !is_public(address.ip())) {
+                return Err(NotPublic(name).into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Names that never leave the machine or its network (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    !name.contains('.')
+        || ["localhost", "local", "internal", "home.arpa", "alt"]
+            .iter()
+            .any(|zone| name == *zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.')))
+}
+
+/// Whether an address is one of the public internet (the IANA special-purpose address registries). Addresses that carry an
+/// IPv4 address are judged by that.
+pub fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => match embedded(ip) {
+            Some(inner) => is_public_v4(inner),
+            None => is_public_v6(ip),
+        },
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    !(a == 0
+        || ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_documentation()
+        // Shared by carriers (RFC 6598), of protocols (RFC 6890), of benchmarks (RFC 2544), 6to4 relays (RFC 7526).
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (18..20).contains(&b))
+        || (a == 192 && b == 88 && c == 99)
+        // Multicast, reserved, broadcast.
+        || a >= 224)
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [first, second, third, ..] = ip.segments();
+    // Global unicast is all that was ever handed out.
+    (first & 0xe000) == 0x2000
+        // Of protocols (RFC 2928; Teredo and ORCHID among them), documentation (RFC 3849, RFC 9637), the old 6bone.
+        && !(first == 0x2001 && second < 0x200)
+        && !(first == 0x2001 && second == 0x0db8)
+        && !(first == 0x3fff && second < 0x1000)
+        && first != 0x3ffe
+        // Segment routing's locators and the like hide under it (RFC 9602).
+        && !(first == 0x5f00 && third == 0)
+}
+
+/// The IPv4 address that an IPv6 address stands for: mapped and compatible ones (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4
+/// (RFC 3056).
+fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let s = ip.segments();
+    let low = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    match s {
+        [0, 0, 0, 0, 0, 0xffff, a, b] | [0, 0, 0, 0, 0xffff, 0, a, b] => Some(low(a, b)),
+        [0, 0, 0, 0, 0, 0, a, b] => Some(low(a, b)),
+        [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(low(a, b)),
+        // Where a network puts the address in its own NAT64 prefix is not known: none of it is public.
+        [0x64, 0xff9b, 1, ..] => Some(Ipv4Addr::UNSPECIFIED),
+        [0x2002, a, b, ..] => Some(low(a, b)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn outbound(exceptions: &[&str]) -> Outbound {
+        let exceptions: Vec<Url> = exceptions.iter().map(|url| url.parse().unwrap()).collect();
+        Outbound::new(&exceptions).unwrap()
+    }
+
+    #[test]
+    fn loopback_is_refused_in_every_spelling() {
+        let outbound = outbound(&[]);
+        for url in [
+            "https://127.0.0.1/",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://0x7f.1/",
+            "https://127.0.0.1./",
+            "https://１２７.0.0.1/",
+            "https://[::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:7f00:1]/",
+            "https://[::127.0.0.1]/",
+            "https://[64:ff9b::127.0.0.1]/",
+            "https://[2002:7f00:1::]/",
+            "https://localhost/",
+            "https://LOCALHOST./",
+            "https://a.localhost/",
+            "https://0.0.0.0/",
+            "https://[::]/",
+        ] {
+            let refusal = outbound.check(&url.parse().unwrap()).unwrap_err();
+            assert!(refusal.contains("no public address") && refusal.contains("--allow-outbound"), "{url}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_the_public_internet_are_public() {
+        for public in ["1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.0.1.1"]
+            .into_iter()
+            .chain(["198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"])
+            .chain(["64:ff9b::8.8.8.8", "2002:0808:0808::1", "2001:200::1"])
+        {
+            assert!(is_public(public.parse().unwrap()), "{public}");
+        }
+        for other in ["0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.9.9.9", "169.254.169.254"]
+            .into_iter()
+            .chain(["172.16.0.1", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1"])
+            .chain(["198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"])
+            .chain(["::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001::1", "2001:db8::1"])
+            .chain(["3fff::1", "100::1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::8.8.8.8", "2002:a00:1::"])
+        {
+            assert!(!is_public(other.parse().unwrap()), "{other}");
+        }
+    }
+
+    #[test]
+    fn exceptions_are_exact_and_everything_else_is_https() {
+        let outbound = outbound(&["http://127.0.0.1:8025"]);
+        for good in ["http://127.0.0.1:8025/x?y", "https://example.com/", "https://example.com:8443/x"] {
+            assert_eq!(outbound.check(&good.parse().unwrap()), Ok(()), "{good}");
+        }
+        for bad in [
+            "http://127.0.0.1:8026/",
+            "https://127.0.0.1:8025/",
+            "http://127.0.0.2:8025/",
+            "http://example.com/",
+            "https://user:secret@example.com/",
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "https://intranet/",
+            "https://printer.local/",
+            "https://metadata.google.internal/",
+        ] {
+            let refusal = outbound.check(&bad.parse().unwrap()).unwrap_err();
+            assert!(!refusal.contains("secret"), "{refusal}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_what_it_resolves_to() {
+        // What a name resolves to is the machine's business; this one is the machine itself on every one.
+        let error = PublicOnly.resolve("localhost".parse().unwrap()).await.err().unwrap();
+        assert!(error.downcast_ref::<NotPublic>().is_some(), "{error}");
+    }
+
+    #[test]
+    fn a_reply_is_told_on_one_line() {
+        let reply = |status: u16, body: &str| Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+        };
+        assert_eq!(reply(500, "so\r\n  it\u{1b}[31m is").said(), "500 Internal Server Error: so it[31m is");
+        assert_eq!(reply(201, "").outcome(), Outcome::Accepted);
+        assert_eq!(reply(302, "").outcome(), Outcome::Refused("302 Found".into()));
+        for (status, word) in [(404, "gone"), (410, "gone"), (403, "refused"), (429, "failed"), (503, "failed")] {
+            assert_eq!(reply(status, "").outcome().as_str(), word, "{status}");
+        }
+    }
+}

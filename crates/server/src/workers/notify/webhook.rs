@@ -1,0 +1,165 @@
+//! Signed POSTs, as Standard Webhooks has them (<https://www.standardwebhooks.com>): of `question.answered` to an address
+//! that a harness registered, and of questions to an address of a person's own.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use chips_core::notify::{self, Outcome};
+use chips_store::Notice;
+use chips_store::clock::TimeSource;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use url::Url;
+
+use super::Channel;
+use super::message::Message;
+use crate::outbound::Outbound;
+
+/// What the receiver checks signatures with. While a key is changed there are two, and both sign.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Keys {
+    /// Each `whsec_` and base64, the newest first.
+    pub keys: Vec<String>,
+}
+
+/// A channel of signed POSTs.
+pub struct Webhook {
+    channel: notify::Channel,
+    outbound: Outbound,
+}
+
+/// A new key: `whsec_` and 24 random bytes in base64.
+///
+/// # Errors
+/// The system gives no random bytes.
+pub fn new_key() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{PREFIX}{}", STANDARD.encode(bytes)))
+}
+
+const PREFIX: &str = "whsec_";
+/// Keys that sign at the same time.
+const MOST_KEYS: usize = 2;
+
+/// The value of `webhook-signature`: for each key `v1,` and the base64 of the HMAC-SHA256 of id, time and body.
+///
+/// # Errors
+/// A key is not one.
+fn signatures(keys: &Keys, id: &str, seconds: i64, body: &[u8]) -> Result<String, String> {
+    let sign = |key: &String| {
+        let secret = key.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok());
+        let secret = secret.filter(|secret| !secret.is_empty()).ok_or("the endpoint's key is damaged")?;
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &secret));
+        context.update(format!("{id}.{seconds}.").as_bytes());
+        context.update(body);
+        Ok(format!("v1,{}", STANDARD.encode(context.sign())))
+    };
+    let signed = keys.keys.iter().take(MOST_KEYS).map(sign).collect::<Result<Vec<_>, String>>()?;
+    if signed.is_empty() { Err("the endpoint has no key".to_owned()) } else { Ok(signed.join(" ")) }
+}
+
+impl Webhook {
+    /// To an address of a person's own.
+    pub fn personal(outbound: Outbound) -> Self {
+        Self { channel: notify::Channel::Webhook, outbound }
+    }
+
+    /// To an address that a harness registered.
+    pub fn of_harnesses(outbound: Outbound) -> Self {
+        Self { channel: notify::Channel::HarnessWebhook, outbound }
+    }
+
+    async fn post(&self, notice: &Notice, message: &Message) -> Result<Outcome, String> {
+        let (id, body) = content(notice, message)?;
+        let url: Url = notice.endpoint.address.parse().map_err(|_| "the address is no URL".to_owned())?;
+        let keys: Keys =
+            serde_json::from_str(&notice.endpoint.secret).map_err(|_| "the endpoint's key is damaged".to_owned())?;
+        // Receivers compare it with their own wall clock, so it is this machine's and not Chips' own.
+        let seconds = TimeSource::System.wall().ms() / 1000;
+        let signature = signatures(&keys, &id, seconds, &body)?;
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (HeaderName::from_static("webhook-id"), value(&id)?),
+            (HeaderName::from_static("webhook-timestamp"), HeaderValue::from(seconds)),
+            (HeaderName::from_static("webhook-signature"), value(&signature)?),
+        ]);
+        Ok(match self.outbound.post(&url, headers, body).await {
+            // Whoever has no such path now may be in the middle of a deployment; 410 alone says that it is for good.
+            Ok(reply) => match reply.status.as_u16() {
+                200..=299 => Outcome::Accepted,
+                410 => Outcome::Gone(reply.said()),
+                _ => Outcome::Failed(reply.said()),
+            },
+            Err(error) => error.into(),
+        })
+    }
+}
+
+/// The id and the body: for a harness the stored `question.answered`, for a person what other channels show as text.
+fn content(notice: &Notice, message: &Message) -> Result<(String, Bytes), String> {
+    let told = |error: serde_json::Error| error.to_string();
+    if notice.endpoint.channel == notify::Channel::HarnessWebhook {
+        let event = notice.ask.answer.as_ref().ok_or("the ask has no answer")?;
+        let body = serde_json::to_vec(event).map_err(told)?;
+        return Ok((event.envelope.id.to_string(), body.into()));
+    }
+    let body = json!({
+        "type": "question.notice",
+        "kind": notice.kind.as_str(),
+        "ask_id": notice.ask.ask_id,
+        "state": notice.ask.state,
+        "tier": notice.ask.tier,
+        "title": message.title,
+        "body": message.body,
+        "url": message.url,
+        "expires": message.expires,
+        "ask": (!notice.private).then_some(&notice.ask),
+    });
+    Ok((format!("msg_{}", notice.no), serde_json::to_vec(&body).map_err(told)?.into()))
+}
+
+impl Channel for Webhook {
+    fn channel(&self) -> notify::Channel {
+        self.channel
+    }
+
+    fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome> {
+        async move { self.post(notice, message).await.unwrap_or_else(Outcome::Refused) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn signatures_are_those_of_the_standard() {
+        // The example of the specification's own libraries.
+        let keys = Keys { keys: vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned()] };
+        let signed =
+            signatures(&keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#).unwrap();
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn while_a_key_is_changed_both_sign_and_a_damaged_one_is_told() {
+        let (old, new) = (new_key().unwrap(), new_key().unwrap());
+        let sign = |keys: &[&String]| {
+            let keys = Keys { keys: keys.iter().map(|key| (*key).clone()).collect() };
+            signatures(&keys, "evt_1", 1, b"{}")
+        };
+        let both = sign(&[&new, &old]).unwrap();
+        assert_eq!(both, format!("{} {}", sign(&[&new]).unwrap(), sign(&[&old]).unwrap()));
+        assert!(
+            sign(&[]).is_err() && sign(&[&"whsec_!".to_owned()]).is_err() && sign(&[&"secret".to_owned()]).is_err()
+        );
+    }
+}
