@@ -9,7 +9,7 @@ pub mod webhook;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chips_core::notify::{self, Outcome};
+use chips_core::notify::{self, Kind, Outcome};
 use chips_store::{Notice, WriteError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -137,6 +137,9 @@ async fn send(state: &AppState, notice: Notice) {
         ask_id = %notice.ask.ask_id, channel = %notice.endpoint.channel, kind = notice.kind.as_str(),
         outcome = outcome.as_str(), "told"
     );
+    if notice.kind == Kind::Answered && outcome == Outcome::Accepted {
+        state.store.mark_delivered(notice.workspace_id, notice.ask.ask_id);
+    }
     // Not random for secrecy, only different from one message to the next.
     let jitter = f64::from(notice.no.wrapping_mul(0x9e37_79b9).rem_euclid(1000) as u16) / 1000.0;
     // The claim passes to the next sender where this can't be written.

@@ -102,7 +102,8 @@ async fn n20_nothing_is_sent_to_this_machine_or_its_network_however_it_is_spelle
     let receiver = Receiver::start().await;
     let app = TestApp::start().await;
     let port = receiver.address.port();
-    let hosts = ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]", "localhost", "0.0.0.0"];
+    let hosts =
+        ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]", "localhost", "0.0.0.0"];
     for host in hosts {
         register(&app, &app.harness, Channel::HarnessWebhook, &format!("https://{host}:{port}/")).await;
     }

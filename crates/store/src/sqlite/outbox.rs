@@ -239,12 +239,21 @@ impl Plan {
                 }
             }
         }
-        // Whether a message arrives is known later; that nobody is to get one is known now.
-        set_told(work, ask.pos, if told { None } else { Some(false) })
+        // Whether a message arrives is known later; that nobody is to get one is known now. Where nobody ever said how they
+        // are to be told, the inbox is the way, and all is as it should be.
+        if !told && set_up(work.connection, ask.ws_no)? {
+            set_told(work, ask.pos, false)?;
+        }
+        Ok(())
     }
 }
 
-fn set_told(work: &mut Work<'_>, ask_pos: i64, told: Option<bool>) -> Result<()> {
+/// Whether anybody of the workspace has an endpoint.
+fn set_up(connection: &Connection, ws_no: i64) -> Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM endpoints WHERE ws_no = ?1 AND person_no IS NOT NULL")?.exists([ws_no])
+}
+
+fn set_told(work: &mut Work<'_>, ask_pos: i64, told: bool) -> Result<()> {
     work.write()?;
     work.connection.prepare_cached("UPDATE asks SET told = ?2 WHERE pos = ?1")?.execute((ask_pos, told)).map(drop)
 }
@@ -498,7 +507,7 @@ impl Record {
             add(work, ask, sent.endpoint_no, Kind::Closed, 0, now)?;
         }
         if personal && self.outcome == Outcome::Accepted {
-            set_told(work, ask.pos, Some(true))?;
+            set_told(work, ask.pos, true)?;
             let round = if sent.kind == Kind::Reminder { sent.round + 1 } else { 1 };
             if !over
                 && sent.kind != Kind::LastCall

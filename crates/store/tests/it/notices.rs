@@ -287,7 +287,8 @@ async fn failures_are_tried_again_until_the_deadline_and_a_refusal_is_not() {
 async fn the_ask_says_that_nobody_could_be_told() {
     let scene = Scene::new().await;
     let world = &scene.world;
-    // Nobody set anything up: the inbox is the way.
+    // Nobody set anything up: the inbox is the way. A harness's own webhook reaches nobody.
+    reach(scene.store(), &world.harness, Channel::HarnessWebhook, "hook").await;
     let ask = world.asked(scene.run).await;
     scene.plan().await;
     assert!(world.shown(ask).await.reachable);
