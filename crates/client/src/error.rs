@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chips_protocol::Event;
 use chips_protocol::problem::{Problem, ProblemCode};
+use chips_protocol::{Event, Fault};
 
 use crate::address::BadAddress;
 use crate::mint::NoRandomness;
@@ -33,7 +33,8 @@ pub enum SetupError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Chips refused; nothing was written.
+    /// Chips refused; nothing was written. The text has Chips' own detail and the code; where there are several faults,
+    /// [`Error::faults`] has each with its place.
     #[error("{}", in_words(problem))]
     Refused {
         /// What Chips says.
@@ -82,6 +83,11 @@ impl Error {
     /// The code of the refusal, where it is Chips that refused.
     pub fn code(&self) -> Option<ProblemCode> {
         self.problem().map(|problem| problem.code)
+    }
+
+    /// What was wrong with what was sent, each fault with its place; empty where it was something else.
+    pub fn faults(&self) -> &[Fault] {
+        self.problem().map_or(&[], |problem| &problem.errors)
     }
 
     /// The `question.answered` that had closed the ask, where it was closed already.

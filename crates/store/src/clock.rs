@@ -164,3 +164,37 @@ impl Stopwatch {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_moved_goes_on_by_itself_and_never_back() {
+        let time = TimeAhead::default();
+        let source = TimeSource::Ahead(time.clone());
+        let clock = Clock::start(&source, Timestamp::from_ms(0));
+        let before = clock.now();
+        assert_eq!(time.advance(Duration::from_secs(3_600)), 3_600_000);
+        let after = clock.now();
+        assert!(after >= before.plus_ms(3_600_000));
+        assert!(clock.clone().now() >= after);
+        // What starts later, as after a restart, is as far ahead.
+        assert!(Clock::start(&source, after).now() >= after);
+        assert!(source.wall() >= TimeSource::System.wall().plus_ms(3_599_000));
+        assert!(!clock.is_manual(), "it can be said how long to sleep until it shows a time");
+    }
+
+    #[test]
+    fn a_move_is_told_and_has_an_end() {
+        let time = TimeAhead::default();
+        let clock = Clock::start(&TimeSource::Ahead(time.clone()), Timestamp::from_ms(0));
+        let moves = clock.moves();
+        time.advance(Duration::MAX);
+        let moved = moves.map(|moves| (moves.has_changed().unwrap_or(false), *moves.borrow()));
+        let farthest = i64::try_from(TimeAhead::FARTHEST.as_millis()).unwrap_or(i64::MAX);
+        assert_eq!(moved, Some((true, farthest)));
+        assert_eq!(time.advance(Duration::from_secs(1)), farthest);
+        assert!(Clock::start(&TimeSource::System, Timestamp::from_ms(0)).moves().is_none());
+    }
+}

@@ -199,7 +199,7 @@ impl Reader<'_> {
                         }
                         name => {
                             let known: Vec<_> = ACTS.into_iter().chain(BESIDE).collect();
-                            self.unknown(&key.span(), "act", name, &known);
+                            self.unknown(&key.span(), "act, and no word beside one", name, &known);
                         }
                     }
                 }
