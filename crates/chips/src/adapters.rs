@@ -6,3 +6,4 @@
 
 pub mod away;
 pub mod claude_code;
+pub mod opencode;

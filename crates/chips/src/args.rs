@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use chips_protocol::WorkspaceId;
+use chips_protocol::{OnNoAnswer, WorkspaceId};
 use url::Url;
+
+use crate::adapters::opencode::Options;
 
 /// The workspace, where there are several.
 #[derive(Debug, clap::Args)]
@@ -20,6 +22,57 @@ pub struct Json {
     /// Print one JSON document instead of lines for people
     #[arg(long)]
     pub json: bool,
+}
+
+/// How an adapter asks.
+#[derive(Debug, clap::Args)]
+pub struct Asking {
+    /// Take the first option of each question for its default: it is taken where --timeout passes
+    #[arg(long)]
+    pub default_first: bool,
+    /// How long to wait for an answer, like 30m or 8h [default: as long as it takes]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// What happens when --timeout passes: use_default, cancel (the question is dismissed, which ends the turn) or continue
+    /// (the model hears that it is unanswered)
+    #[arg(long, value_name = "POLICY", value_parser = policy, requires = "timeout")]
+    pub on_no_answer: Option<OnNoAnswer>,
+}
+
+impl Asking {
+    /// What does not fit together, for people.
+    pub fn wrong(&self) -> Option<&'static str> {
+        let takes = self.on_no_answer == Some(OnNoAnswer::UseDefault) && !self.default_first;
+        takes.then_some("use_default needs a default: give --default-first too")
+    }
+
+    /// The same for the adapter.
+    pub fn options(&self) -> Options {
+        Options { default_first: self.default_first, timeout: self.timeout, on_no_answer: self.on_no_answer }
+    }
+
+    /// The same as the words of a command.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.default_first {
+            words.push("--default-first".to_owned());
+        }
+        if let Some(timeout) = self.timeout {
+            words.extend(["--timeout".to_owned(), format!("{}s", timeout.as_secs())]);
+        }
+        if let Some(policy) = self.on_no_answer {
+            words.extend(["--on-no-answer".to_owned(), policy.as_str().to_owned()]);
+        }
+        words
+    }
+}
+
+/// Reads what happens when nobody answers.
+pub fn policy(text: &str) -> Result<OnNoAnswer, String> {
+    [OnNoAnswer::UseDefault, OnNoAnswer::Cancel, OnNoAnswer::Continue]
+        .into_iter()
+        .find(|policy| policy.as_str() == text)
+        .ok_or_else(|| "use_default, cancel or continue".to_owned())
 }
 
 /// The address that people and harnesses use.

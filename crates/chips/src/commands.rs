@@ -11,6 +11,7 @@ pub(crate) use examples;
 pub mod answer;
 pub mod ask;
 pub mod away;
+pub mod bridge;
 pub mod check;
 pub mod completions;
 pub mod connect;

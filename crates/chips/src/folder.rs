@@ -138,12 +138,17 @@ impl Folder {
 
 /// How to call this program from a shell in any folder: `chips` where that is found, else its path.
 pub fn this_program() -> String {
+    shell_word(&this_program_word())
+}
+
+/// As [`this_program`], for those who call it without a shell.
+pub fn this_program_word() -> String {
     let Ok(program) = std::env::current_exe() else { return "chips".to_owned() };
     let is_this = |found: PathBuf| std::fs::canonicalize(found).is_ok_and(|found| found == program);
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A shell takes the first one that it finds.
     let first = std::env::split_paths(&path).map(|dir| dir.join("chips")).find(|found| found.is_file());
-    if first.is_some_and(is_this) { "chips".to_owned() } else { shell_word(&program.to_string_lossy()) }
+    if first.is_some_and(is_this) { "chips".to_owned() } else { program.to_string_lossy().into_owned() }
 }
 
 /// A text as one word of a POSIX shell.

@@ -17,6 +17,24 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
     result
 }
 
+/// Resolves when the process is told to end: SIGINT, SIGTERM or SIGHUP.
+///
+/// # Errors
+/// Signals can't be listened for.
+pub fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
 /// Runs a server's future to its end, on a thread for each core.
 ///
 /// # Errors

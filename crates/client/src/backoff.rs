@@ -7,8 +7,10 @@ const LONGEST_WISH: Duration = Duration::from_secs(300);
 
 /// The pause doubles from `first` to `cap`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pauses {
+pub struct Pauses {
+    /// The first pause.
     pub first: Duration,
+    /// The longest pause.
     pub cap: Duration,
 }
 
@@ -20,19 +22,20 @@ impl Default for Pauses {
 
 /// The pauses of one call.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     pauses: Pauses,
     tries: u32,
 }
 
 impl Backoff {
-    pub(crate) fn new(pauses: Pauses) -> Self {
+    /// Before the first pause.
+    pub fn new(pauses: Pauses) -> Self {
         Self { pauses, tries: 0 }
     }
 
     /// The next pause. `fraction` (0.0 to 1.0) spreads callers that were cut off together: a pause of our own lies
     /// between half of its length and all of it, one that the server wished for is stretched by up to a quarter.
-    pub(crate) fn next(&mut self, wish: Option<Duration>, fraction: f64) -> Duration {
+    pub fn next(&mut self, wish: Option<Duration>, fraction: f64) -> Duration {
         let doubled = self.pauses.first.saturating_mul(1 << self.tries.min(16)).min(self.pauses.cap);
         self.tries = self.tries.saturating_add(1);
         let own = doubled.mul_f64(0.5 + fraction / 2.0);
@@ -43,7 +46,7 @@ impl Backoff {
     }
 
     /// A call went through: the next pause is a first one again.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.tries = 0;
     }
 }

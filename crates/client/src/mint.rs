@@ -50,7 +50,7 @@ pub fn idempotency_key() -> Result<String, NoRandomness> {
 }
 
 /// A random number in `0.0..1.0`; the middle where the system gives no random bytes.
-pub(crate) fn fraction() -> f64 {
+pub fn fraction() -> f64 {
     getrandom::u32().map_or(0.5, |random| f64::from(random) / (f64::from(u32::MAX) + 1.0))
 }
 

@@ -7,7 +7,7 @@ const LONGEST: usize = 4 << 20;
 
 /// One message of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+pub struct Message {
     /// The last `id` that the stream said, in this message or before it.
     pub id: String,
     /// The `event`; empty where the message names none.
@@ -18,11 +18,11 @@ pub(crate) struct Message {
 
 /// The stream is no stream of Server-Sent Events, or holds a message that does not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
 
 /// Reads a stream in pieces of any size.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     line: Vec<u8>,
     /// The last byte was a carriage return: a line feed that follows ends no line of its own.
     after_return: bool,
@@ -39,7 +39,7 @@ impl Parser {
     ///
     /// # Errors
     /// When a message does not end, or is not UTF-8.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), Malformed> {
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), Malformed> {
         for &byte in piece {
             let pair = self.after_return && byte == b'\n';
             self.after_return = byte == b'\r';
@@ -54,7 +54,7 @@ impl Parser {
     }
 
     /// The next message that is complete.
-    pub(crate) fn pop(&mut self) -> Option<Message> {
+    pub fn pop(&mut self) -> Option<Message> {
         self.ready.pop_front()
     }
 

@@ -15,7 +15,7 @@ use crate::error::SetupError;
 ///
 /// # Errors
 /// When `encrypted` and the machine trusts nobody.
-pub(crate) fn config(encrypted: bool) -> Result<ClientConfig, SetupError> {
+pub fn config(encrypted: bool) -> Result<ClientConfig, SetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = |error: rustls::Error| SetupError::Tls(error.to_string());
     let builder = |provider: Arc<CryptoProvider>| {

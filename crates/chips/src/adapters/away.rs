@@ -70,6 +70,17 @@ pub fn read(folder: &Path) -> anyhow::Result<Away> {
     }
 }
 
+/// Whether questions go to Chips now. Where that can't be read they stay in the harness's own dialog, and a line says why.
+pub fn now(folder: &Path) -> bool {
+    match read(folder) {
+        Ok(away) => away.is_away(),
+        Err(error) => {
+            crate::output::note(format_args!("chips: {}", crate::output::one_line(&format!("{error:#}"))));
+            false
+        }
+    }
+}
+
 /// Keeps what was said.
 ///
 /// # Errors

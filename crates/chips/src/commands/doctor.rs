@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::adapters::claude_code::settings;
+use crate::adapters::opencode;
 use crate::config::{self, Connection};
 use crate::folder::{Folder, shell_word};
 use crate::{args, exit, folder, output, runtime};
@@ -71,6 +72,7 @@ const INDENT: usize = 9;
 const DATA: &str = "data folder";
 const CONFIGURATION: &str = "configuration";
 const CLAUDE_CODE: &str = "Claude Code";
+const OPENCODE: &str = "OpenCode";
 
 impl Findings {
     fn ok(&mut self, area: &'static str, says: impl Into<String>) {
@@ -125,6 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         data_folder(&folder, &mut findings).await;
         configuration(&mut findings).await;
         claude_code(&mut findings);
+        open_code(&mut findings);
         Ok(findings)
     })?;
     let well = findings.all_well();
@@ -186,6 +189,52 @@ fn claude_code(findings: &mut Findings) {
                 "2.1.85 or later is needed",
             ),
         }
+    }
+}
+
+/// The plugins of OpenCode, the user's own and this folder's; nothing is said where there are none.
+fn open_code(findings: &mut Findings) {
+    use opencode::settings;
+    let here = std::env::current_dir().ok();
+    let (own, project) = (settings::installed(None), here.as_deref().map(|here| settings::installed(Some(here))));
+    let places = [(own, ""), (project.unwrap_or_default(), " --project")];
+    if places.iter().all(|(installed, _)| installed.is_empty()) {
+        return;
+    }
+    for (plugin, install) in places.iter().flat_map(|(found, install)| found.iter().map(move |one| (one, *install))) {
+        let (shown, command) = (plugin.path.display(), plugin.command.join(" "));
+        if plugin.is_current {
+            findings.ok(OPENCODE, format!("{shown} runs `{command}`"));
+        } else {
+            let again = format!("write it anew: chips hook opencode --install{install}");
+            findings.wrong(OPENCODE, format!("{shown} is not what this version of Chips writes"), again);
+        }
+        let program = plugin.command.first().map(String::as_str).unwrap_or_default();
+        if Path::new(program).is_absolute() && !Path::new(program).exists() {
+            let again = format!("write it anew: chips hook opencode --install{install}");
+            findings.wrong(OPENCODE, format!("{shown} runs {program}, which is not there"), again);
+        }
+    }
+    let (tested, version) = (opencode::TESTED, settings::version());
+    match version {
+        Some((major, minor, patch)) if format!("{major}.{minor}.{patch}") == tested => {
+            findings.ok(OPENCODE, format!("version {tested}"));
+        }
+        Some((1, minor, patch)) => findings.note(
+            OPENCODE,
+            format!("version 1.{minor}.{patch}; the plugin is tested with {tested}"),
+            "nothing is to be done where a question of OpenCode's shows up in the inbox",
+        ),
+        Some((major, minor, patch)) => findings.wrong(
+            OPENCODE,
+            format!("version {major}.{minor}.{patch} loads plugins of another kind"),
+            "run `opencode serve` and `chips bridge opencode` instead",
+        ),
+        None => findings.note(
+            OPENCODE,
+            "`opencode --version` says nothing here, so its version could not be checked",
+            format!("the plugin is tested with {tested}"),
+        ),
     }
 }
 

@@ -53,15 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     timeout: Option<Duration>,
     /// What happens when --timeout passes: use_default, cancel (the question is given up) or continue (the dialog opens)
-    #[arg(long, value_name = "POLICY", value_parser = policy, requires = "timeout")]
+    #[arg(long, value_name = "POLICY", value_parser = args::policy, requires = "timeout")]
     on_no_answer: Option<OnNoAnswer>,
-}
-
-fn policy(text: &str) -> Result<OnNoAnswer, String> {
-    [OnNoAnswer::UseDefault, OnNoAnswer::Cancel, OnNoAnswer::Continue]
-        .into_iter()
-        .find(|policy| policy.as_str() == text)
-        .ok_or_else(|| "use_default, cancel or continue".to_owned())
 }
 
 /// Runs it.
