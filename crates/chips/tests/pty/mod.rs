@@ -38,10 +38,14 @@ pub struct Tty {
 impl Tty {
     /// Starts a command on a terminal of this size.
     pub fn start(machine: &Machine, size: (u16, u16), variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::run(&machine.command(arguments), size, variables)
+    }
+
+    /// Starts a command of any program's.
+    pub fn run(clean: &std::process::Command, size: (u16, u16), variables: &[(&str, &str)]) -> Self {
         let (columns, rows) = size;
         let pair =
             native_pty_system().openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let clean = machine.command(arguments);
         let mut command = CommandBuilder::new(clean.get_program());
         command.args(clean.get_args());
         for (name, value) in clean.get_envs() {
@@ -52,6 +56,9 @@ impl Tty {
         }
         for (name, value) in variables {
             command.env(name, value);
+        }
+        if let Some(folder) = clean.get_current_dir() {
+            command.cwd(folder);
         }
         let mut child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);

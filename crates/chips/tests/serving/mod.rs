@@ -280,7 +280,12 @@ pub fn listening_on(text: &str) -> Option<SocketAddr> {
 }
 
 /// Asks for a condition again and again until it holds, or the limit is up.
-pub fn until<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, holds: impl FnMut() -> Option<T>) -> T {
+    until_within(LIMIT, what, holds)
+}
+
+/// As [`until`], with a limit of its own.
+pub fn until_within<T>(limit: Duration, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
@@ -292,7 +297,7 @@ pub fn until<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
                 }
             }
         };
-        tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{what} did not come"))
+        tokio::time::timeout(limit, waiting).await.unwrap_or_else(|_| panic!("{what} did not come"))
     })
 }
 

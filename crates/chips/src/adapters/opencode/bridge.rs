@@ -73,7 +73,7 @@ async fn follow(server: &Server, say: &mpsc::Sender<Said>) {
             Err(why) => why,
         };
         if !lost {
-            let said = output::one_line(&format!("{why:#}"));
+            let said = output::one_line(&why.root_cause().to_string());
             output::note(format_args!("chips: lost {} ({said}), trying again…", server.address()));
             lost = true;
         }
