@@ -249,3 +249,46 @@ fn the_settings_take_the_hooks_and_give_them_back() {
     desk.machine.text(&["hook", "claude-code", "--uninstall"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
+
+/// An input of `data/hooks`.
+fn recorded(name: &str) -> Value {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hooks").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn each_recorded_input_gets_the_decision_that_it_asks_for() {
+    let desk = Desk::new();
+    let single = recorded("pretooluse-single.json");
+    let asking = hook(&desk, &[], &single);
+    desk.answer(json!({ "question_id": "q0", "values": ["Redis, hosted"] }));
+    let decision = printed(asking)["hookSpecificOutput"].clone();
+    assert_eq!((&decision["hookEventName"], &decision["permissionDecision"]), (&json!("PreToolUse"), &json!("allow")));
+    assert_eq!(decision["updatedInput"]["questions"], single["tool_input"]["questions"], "unchanged");
+    let answers = json!({ "Which queue should the importer use?": "Redis, hosted" });
+    assert_eq!(decision["updatedInput"]["answers"], answers);
+
+    let multi = recorded("pretooluse-multi-two-questions.json");
+    let asking = hook(&desk, &[], &multi);
+    let ask = desk.open_ask();
+    assert_eq!(ask["ask"]["questions"][1].get("default_value"), None, "what is recommended is no default");
+    desk.answer(json!({ "question_id": "q0", "values": ["Load, short", "Unit tests"] }));
+    let input = printed(asking)["hookSpecificOutput"]["updatedInput"].clone();
+    assert_eq!(input["questions"], multi["tool_input"]["questions"], "unchanged");
+    let answers = json!({ "Which checks should run before the deploy?": ["Load, short", "Unit tests"] });
+    assert_eq!(input["answers"], answers);
+    assert_eq!(input["annotations"]["Deploy where first?"]["notes"], "left unanswered");
+
+    let permission = recorded("permissionrequest-default-mode.json");
+    let asking = hook(&desk, &[], &permission);
+    desk.answer(json!({ "question_id": "q0", "values": [], "free_text": "Ask me in a week" }));
+    let decision = printed(asking)["hookSpecificOutput"].clone();
+    assert_eq!(decision["hookEventName"], "PermissionRequest");
+    assert_eq!(decision["decision"]["behavior"], "allow");
+    let input = &decision["decision"]["updatedInput"];
+    assert_eq!(input["questions"], permission["tool_input"]["questions"], "unchanged");
+    assert_eq!(input["answers"], json!({ "Keep the old column for one release?": "Ask me in a week" }));
+
+    assert_eq!(printed_nothing(hook(&desk, &[], &recorded("pretooluse-other-tool.json"))), "", "it is not asked");
+    assert_eq!(desk.events("question.ask").len(), 3);
+}
