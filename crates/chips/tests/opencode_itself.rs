@@ -10,7 +10,7 @@ mod stub;
 
 use opencode::{Garden, bed};
 use serde_json::json;
-use serving::until;
+use serving::{until, until_within};
 
 #[test]
 fn through_the_bridge_the_first_answer_wins_on_either_side() {
@@ -124,12 +124,20 @@ fn in_the_terminal_the_dialog_closes_when_the_answer_comes_from_chips() {
     let Some(garden) = Garden::new() else { return };
     garden.desk.machine.text(&["hook", "opencode", "--install"]);
     let mut terminal = garden.terminal(json!([bed()]));
-    terminal.press_until("Go on.\r", "Which bed first?");
-    terminal.wait_for("Type your own answer");
+    shows(&terminal, "Ask anything");
+    terminal.press("Go on.");
+    shows(&terminal, "Go on.");
+    terminal.press(pty::ENTER);
+    shows(&terminal, "Which bed first?");
+    shows(&terminal, "Type your own answer");
     garden.open_asks(1);
     garden.desk.answer(json!({ "question_id": "q0", "values": ["Beans"] }));
     garden.model.wait_for("Beans");
-    terminal.wait_until("the end of the dialog", |screen| {
-        screen.contains("So be it.") && !screen.contains("Type your own answer")
-    });
+    shows(&terminal, "So be it.");
+    terminal.wait_until("the end of the dialog", |screen| !screen.contains("Type your own answer"));
+}
+
+/// Waits until the terminal has this on it; OpenCode takes its time to start.
+fn shows(terminal: &pty::Tty, text: &str) {
+    until_within(opencode::PATIENCE, text, || terminal.screen().contains(text).then_some(()));
 }

@@ -1,5 +1,6 @@
 //! `chips hook opencode`
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use chips_client::TokenKind;
@@ -43,6 +44,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.install || args.uninstall {
         return change_plugin(&args);
+    }
+    if std::io::stdin().is_terminal() {
+        output::note("chips: OpenCode's plugin speaks to this command; `chips hook opencode --install` puts it in");
+        return Ok(exit::USAGE.into());
     }
     let folder = config::folder()?;
     runtime::block_on(async {
