@@ -13,8 +13,8 @@ use crate::pty::Tty;
 use crate::serving::{LIMIT, Serving, until_within};
 use crate::stub;
 
-/// How long OpenCode may take for what it does for the first time: it looks for what it might install.
-pub const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs() * 5);
+/// How long OpenCode may take for what it does for the first time: on a busy machine that is a minute.
+pub const PATIENCE: Duration = Duration::from_secs(LIMIT.as_secs() * 8);
 
 /// The password of the server.
 pub const PASSWORD: &str = "sesame";
@@ -124,6 +124,11 @@ impl Garden {
         let garden = Self { desk, model, program, server: None, url: String::new() };
         std::fs::write(garden.desk.machine.home().join("opencode.json"), config.to_string()).unwrap();
         garden.folder("first");
+        // OpenCode would install what plugins may import, unless it finds that it has.
+        let own = garden.folder(".config/opencode");
+        garden.folder(".config/opencode/node_modules");
+        let lock = json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": "*" } } } });
+        std::fs::write(Path::new(&own).join("package-lock.json"), lock.to_string()).unwrap();
         Some(garden)
     }
 

@@ -80,10 +80,10 @@ pub fn event(connection: &mut TcpStream, data: &Value) -> bool {
     connection.write_all(format!("data: {data}\n\n").as_bytes()).is_ok()
 }
 
-/// One call: the status, and the JSON that came back (null where none did).
+/// One call: the status, and the JSON that came back (null where none did). It may be made from within a wait: it has a
+/// thread of its own.
 pub fn call(method: &str, url: &str, password: Option<&str>, body: Option<&Value>) -> (u16, Value) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    let sending = async {
         let client = reqwest::Client::builder()
             .no_proxy()
             .timeout(Duration::from_secs(120))
@@ -100,5 +100,12 @@ pub fn call(method: &str, url: &str, password: Option<&str>, body: Option<&Value
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default())
+    };
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(sending)
+        });
+        call.join().unwrap()
     })
 }
