@@ -2,7 +2,7 @@
 //!
 //! A page is a template and a handler. The script (`assets/chips.js`) makes the same pages live: it sends the same forms and
 //! puts the same cards in place that the pages are made of, so there is one way to show a question. All words stand in
-//! one table, `words.rs`.
+//! one table for each language, `words/`.
 
 mod answer;
 mod ask;
@@ -15,9 +15,11 @@ mod html;
 mod list;
 mod live;
 mod page;
+mod preferences;
 mod rows;
 mod runs;
 mod settings;
+mod sift;
 mod sign_in;
 mod words;
 
@@ -38,6 +40,7 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/history", get(history::show))
         .route("/runs/{run_id}", get(runs::show))
         .route("/settings", get(settings::show))
+        .route("/settings/device", post(settings::set_device))
         .route("/settings/sessions/end", post(settings::end_one))
         .route("/settings/sessions/end-others", post(settings::end_others))
         .route("/sign-in", get(sign_in::show).post(sign_in::with_code))

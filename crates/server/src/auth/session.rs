@@ -137,7 +137,7 @@ impl Cookies {
 }
 
 /// The values of all cookies with this name, in the order in which the browser sent them.
-fn named<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+pub(crate) fn named<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(COOKIE)
         .iter()

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use chips_protocol::AskId;
 use chips_protocol::api::Ask;
 use chips_protocol::text::shown;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::card::{Card, Detail, Notice, Typed};
 use super::html::{self, Html};
 use super::page::{PageName, Person, Shell, page};
+use super::sift::{Sift, SiftQuery};
 use crate::app::AppState;
 
 #[derive(Template)]
@@ -39,16 +40,23 @@ pub(crate) struct PieceQuery {
     view: String,
 }
 
-/// `GET /fragments/asks/ASK_ID`: the card alone.
+/// `GET /fragments/asks/ASK_ID`: the card alone; 404 also where it is not among what the list is sifted for.
 pub(crate) async fn piece(
     State(state): State<AppState>,
     mut person: Person,
     Path(ask_id): Path<String>,
     query: Result<Query<PieceQuery>, QueryRejection>,
+    sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
+    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
     let view = query.map(|query| query.0.view).unwrap_or_default();
     person.visit.piece = Some(Detail::of(view.as_bytes()));
     match find(&state, &person, &ask_id).await {
+        Ok(ask) if !sift.is_all() => match state.store.run(person.identity(), ask.ask.envelope.run_id).await {
+            Ok(run) if !sift.takes(run.as_ref()) => StatusCode::NOT_FOUND.into_response(),
+            Ok(_) => respond(&state, &person, &ask, StatusCode::OK, &Typed::default(), None).await,
+            Err(fault) => person.visit.unreadable(&fault),
+        },
         Ok(ask) => respond(&state, &person, &ask, StatusCode::OK, &Typed::default(), None).await,
         Err(response) => response,
     }

@@ -94,6 +94,16 @@ impl Shelf {
             Self::Closed => "closed",
         }
     }
+
+    /// What people call it.
+    pub const fn called(self, w: &Words) -> &'static str {
+        match self {
+            Self::Waiting => w.waiting_shelf,
+            Self::Going => w.going_shelf,
+            Self::Gone => w.gone_shelf,
+            Self::Closed => w.closed_shelf,
+        }
+    }
 }
 
 /// A participant with the tile that stands for its picture.
@@ -231,7 +241,7 @@ fn story(ask: &Ask, viewer: &Viewer<'_>) -> Vec<Step> {
         }
         return steps;
     };
-    steps.push(Step { what: sentence(ask, viewer, usize::MAX), when: at(answered.answered_at), done: true });
+    steps.push(Step { what: sentence(ask, viewer, usize::MAX, true), when: at(answered.answered_at), done: true });
     // Who settles or withdraws its own question needs no word of it, and who has acted on an answer has it.
     if matches!(ask.state, AskState::Answered | AskState::TimedOut) {
         match (ask.delivered_at, ask.acknowledged_at) {

@@ -1,10 +1,14 @@
 //! Pieces of HTML that code makes rather than a template: sentences with names in them, times, texts of others.
 
+mod links;
+
 use std::fmt;
 
 use askama::filters::HtmlSafe;
 use chips_protocol::Timestamp;
 use chips_protocol::text::shown;
+
+pub(crate) use links::linked;
 
 /// A piece of HTML that is safe to stand in element content as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

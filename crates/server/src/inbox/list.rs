@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,8 @@ use serde::Deserialize;
 use super::card::{Card, Detail, Shelf, Typed, Viewer};
 use super::html::Html;
 use super::page::{PageName, Person, Shell, page};
-use super::words::Words;
+use super::sift::{Sift, SiftForm, SiftQuery};
+use super::words::{Count, Words};
 use crate::app::AppState;
 
 /// Open questions on one page.
@@ -39,8 +41,15 @@ struct List {
     w: &'static Words,
     head: u64,
     now_ms: i64,
-    total: usize,
+    /// How many are open in all, sifted or not.
+    total: String,
     hero: Html,
+    also: Html,
+    sift: Option<SiftForm>,
+    sifted: bool,
+    /// What keeps the sifting on the next page.
+    kept: String,
+    only: Sift,
     waiting: Vec<Card>,
     going: Vec<Card>,
     gone: Vec<Card>,
@@ -70,14 +79,17 @@ pub(crate) struct ListQuery {
 pub(crate) async fn show(
     State(state): State<AppState>,
     person: Person,
-    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+    sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
     let query = query.map(|query| query.0).unwrap_or_default();
-    match read(&state.store, &person, query.before.as_deref()).await {
+    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
+    match read(&state.store, &person, query.before.as_deref(), sift).await {
         Ok(list) => {
-            let title =
-                if list.total == 0 { String::new() } else { format!("({}) {}", list.total, person.visit.w.open) };
-            let shell = person.shell(&title, PageName::List);
+            let some = list.total != "0";
+            let title = if some { format!("({}) {}", list.total, person.visit.w.open) } else { String::new() };
+            let mut shell = person.shell(&title, PageName::List);
+            shell.count = some.then(|| list.total.clone());
             page(StatusCode::OK, &InboxPage { shell, list: Html::rendered(&list) })
         }
         Err(fault) => person.visit.unreadable(&fault),
@@ -88,37 +100,59 @@ pub(crate) async fn show(
 pub(crate) async fn fragment(
     State(state): State<AppState>,
     person: Person,
-    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+    sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
     let query = query.map(|query| query.0).unwrap_or_default();
+    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
     let head = *state.store.head(person.identity().sender.workspace_id).borrow();
     if query.head.as_deref() == Some(head.to_string().as_str()) {
         return (StatusCode::NO_CONTENT, [("x-chips-now", person.visit.now.ms().to_string())]).into_response();
     }
-    match read(&state.store, &person, query.before.as_deref()).await {
+    match read(&state.store, &person, query.before.as_deref(), sift).await {
         Ok(list) => page(StatusCode::OK, &list),
         Err(fault) => person.visit.unreadable(&fault),
     }
 }
 
-async fn read(store: &Store, person: &Person, before: Option<&str>) -> Result<List, StoreError> {
+async fn read(store: &Store, person: &Person, before: Option<&str>, sift: Sift) -> Result<List, StoreError> {
     let before: Option<Cursor> = before.and_then(|cursor| cursor.parse().ok());
     let paged = before.is_some();
     let viewer = person.viewer();
-    let query = AsksQuery { filter: AskFilter::Open, limit: PAGE, before, ..AsksQuery::default() };
+    let every = AsksQuery { filter: AskFilter::Open, limit: PAGE, ..AsksQuery::default() };
+    let query = AsksQuery { space_id: sift.space, harness_id: sift.harness, before, ..every.clone() };
     // The list is as old as its head says: what was closed after it is left to the stream.
     let open = store.asks(viewer.identity, &query).await?;
-    let closed = if paged { Vec::new() } else { just_closed(store, viewer.identity, viewer.now, open.head).await? };
-    let runs = runs_of(store, viewer.identity, open.asks.iter().chain(&closed)).await?;
+    // Those who ask, and how many there are in all, stand beside what is sifted.
+    let all = if query == every { None } else { Some(store.asks(viewer.identity, &every).await?) };
+    let closed = if paged || sift.shelf.is_some() {
+        Vec::new()
+    } else {
+        just_closed(store, viewer.identity, viewer.now, open.head).await?
+    };
+    let all_asks = all.as_ref().map(|all| all.asks.as_slice()).unwrap_or_default();
+    let runs = runs_of(store, viewer.identity, open.asks.iter().chain(&closed).chain(all_asks)).await?;
+    let spaces = store.me(viewer.identity).await?.spaces;
+    let every = all.as_ref().unwrap_or(&open);
+    let total = format!("{}{}", every.asks.len(), if every.next.is_some() { "+" } else { "" });
+    let form = SiftForm::new(viewer.w, sift, &spaces, &every.asks, &runs);
+    let closed: Vec<Ask> = closed.into_iter().filter(|ask| sift.takes(runs.get(&ask.ask.envelope.run_id))).collect();
+    Ok(List::new(&viewer, open, &closed, &runs, Frame { paged, sift, form, total }))
+}
 
-    Ok(List::new(&viewer, open, &closed, &runs, paged))
+/// What stands around the cards.
+struct Frame {
+    paged: bool,
+    sift: Sift,
+    form: Option<SiftForm>,
+    total: String,
 }
 
 impl List {
     /// The list of these open asks, in the order of the store, and of those that were closed just now.
-    fn new(viewer: &Viewer<'_>, open: AsksPage, closed: &[Ask], runs: &HashMap<RunId, Run>, paged: bool) -> Self {
+    fn new(viewer: &Viewer<'_>, open: AsksPage, closed: &[Ask], runs: &HashMap<RunId, Run>, frame: Frame) -> Self {
         let mut shelves: HashMap<Shelf, Vec<&Ask>> = HashMap::new();
-        for ask in &open.asks {
+        for ask in open.asks.iter().filter(|ask| frame.sift.shows(Shelf::of(ask))) {
             shelves.entry(Shelf::of(ask)).or_default().push(ask);
         }
         let mut shelf = |shelf: Shelf, whole: usize| {
@@ -126,28 +160,32 @@ impl List {
             cards(&by_run(asks), runs, viewer, whole)
         };
         let waiting = shelf(Shelf::Waiting, WHOLE_FIRST);
+        let (going, gone) = (shelf(Shelf::Going, WHOLE_OTHER), shelf(Shelf::Gone, WHOLE_OTHER));
+        let words = &viewer.w.script;
         Self {
             w: viewer.w,
             head: open.head,
             now_ms: viewer.now.ms(),
-            total: open.asks.len(),
-            hero: hero(viewer.w, waiting.len()),
+            total: frame.total,
+            hero: counted(&words.waits, waiting.len()),
+            also: counted(&words.also, going.len() + gone.len()),
+            sift: frame.form,
+            sifted: !frame.sift.is_all(),
+            kept: frame.sift.address(),
+            only: frame.sift,
             waiting,
-            going: shelf(Shelf::Going, WHOLE_OTHER),
-            gone: shelf(Shelf::Gone, WHOLE_OTHER),
+            going,
+            gone,
             closed: cards(&closed.iter().collect::<Vec<_>>(), runs, viewer, JUST_NOW),
             more: open.next,
-            paged,
+            paged: frame.paged,
         }
     }
 }
 
-/// The headline: how many questions wait.
-fn hero(w: &Words, waiting: usize) -> Html {
-    match waiting {
-        0 => Html::text(w.nothing_waits),
-        n => Html::phrase(w.waits.of(n), &[("n", Html::text(&n.to_string()))]),
-    }
+/// A sentence with a number.
+fn counted(sentences: &Count, n: usize) -> Html {
+    Html::phrase(sentences.of(n), &[("n", Html::text(&n.to_string()))])
 }
 
 /// The same asks with those of one run beside each other, where the most urgent of them stands.

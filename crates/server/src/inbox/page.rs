@@ -12,7 +12,8 @@ use chips_store::{Identity, StoreError};
 
 use super::assets;
 use super::card::{Detail, Viewer};
-use super::words::{ENGLISH, Words};
+use super::preferences::Preferences;
+use super::words::{KEYS, Words};
 use crate::app::AppState;
 use crate::auth::session::{Cookies, Signed};
 
@@ -52,6 +53,12 @@ pub(crate) struct Shell {
     pub person: Option<String>,
     /// The connection is plain http and leaves this machine.
     pub insecure: bool,
+    /// How many questions are open, where the page knows and there are some.
+    pub count: Option<String>,
+    /// The time to undo a tap, in milliseconds.
+    pub undo_ms: usize,
+    /// Single keys do something.
+    pub keys: bool,
     pub now_ms: i64,
     pub words: String,
     pub style: &'static str,
@@ -60,12 +67,21 @@ pub(crate) struct Shell {
     pub touch_icon: &'static str,
 }
 
+impl Shell {
+    /// The keys of the keyboard and what each does.
+    pub fn shortcuts(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        KEYS.into_iter().zip(self.w.keys)
+    }
+}
+
 /// A browser that asks for something: what every handler needs of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Visit {
     pub w: &'static Words,
     pub now: Timestamp,
     pub cookies: Cookies,
+    pub preferences: Preferences,
+    pub https: bool,
     insecure: bool,
     /// How long the body of a form may take.
     pub patience: Duration,
@@ -77,10 +93,13 @@ impl Visit {
     /// What a request's headers say.
     pub fn of(state: &AppState, headers: &HeaderMap) -> Self {
         let https = state.config.https();
+        let preferences = Preferences::of(headers);
         Self {
-            w: &ENGLISH,
+            w: preferences.words(headers),
             now: state.store.clock().now(),
             cookies: Cookies::new(https),
+            preferences,
+            https,
             insecure: !https && !names_loopback(headers),
             patience: state.config.limits.body,
             piece: headers.get("x-chips-piece").map(|view| Detail::of(view.as_bytes())),
@@ -98,6 +117,9 @@ impl Visit {
                 chips_core::Who::Harness(id) => id.to_string(),
             }),
             insecure: self.insecure,
+            count: None,
+            undo_ms: self.preferences.undo * 1000,
+            keys: self.preferences.keys,
             now_ms: self.now.ms(),
             words: self.w.script_json(),
             style: &assets::STYLE.path,

@@ -58,7 +58,7 @@ fn row(ask: &Ask, viewer: &Viewer<'_>) -> Option<Row> {
         says: if ask.state == AskState::Open {
             Silence::of(ask, content, viewer).says
         } else {
-            sentence(ask, viewer, WHAT)
+            sentence(ask, viewer, WHAT, true)
         },
         when: html::time(at, viewer.now, TimeAs::At, "{t}"),
     })

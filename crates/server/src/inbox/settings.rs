@@ -11,6 +11,8 @@ use super::card::Who;
 use super::form::Fields;
 use super::html::{self, Html, TimeAs};
 use super::page::{PageName, Person, Shell, Visit, page};
+use super::preferences::{Preferences, UNDO};
+use super::words::LANGUAGES;
 use crate::app::AppState;
 
 #[derive(Template)]
@@ -22,7 +24,21 @@ struct SettingsPage {
     id: String,
     owner: bool,
     spaces: Vec<String>,
+    languages: Vec<Language>,
+    times: Vec<UndoTime>,
     devices: Vec<DeviceRow>,
+}
+
+struct Language {
+    lang: &'static str,
+    name: &'static str,
+    chosen: bool,
+}
+
+struct UndoTime {
+    seconds: usize,
+    label: Html,
+    chosen: bool,
 }
 
 struct DeviceRow {
@@ -53,9 +69,29 @@ pub(crate) async fn show(State(state): State<AppState>, person: Person) -> Respo
             id,
             owner: person.identity().owner,
             spaces: me.spaces.iter().map(|space| shown(&space.name)).collect(),
+            languages: languages(&person.visit.preferences),
+            times: UNDO.map(|seconds| undo_time(seconds, &person.visit)).into(),
             devices: sessions.iter().map(|session| device(session, &person)).collect(),
         },
     )
+}
+
+fn languages(preferences: &Preferences) -> Vec<Language> {
+    let chosen = preferences.language.map(|words| words.lang);
+    let language = |words: &'static super::words::Words| Language {
+        lang: words.lang,
+        name: words.language_name,
+        chosen: chosen == Some(words.lang),
+    };
+    LANGUAGES.map(language).into()
+}
+
+fn undo_time(seconds: usize, visit: &Visit) -> UndoTime {
+    let label = match seconds {
+        0 => Html::text(visit.w.undo_none),
+        n => Html::phrase(visit.w.undo_seconds.of(n), &[("n", Html::text(&n.to_string()))]),
+    };
+    UndoTime { seconds, label, chosen: visit.preferences.undo == seconds }
 }
 
 fn device(session: &Session, person: &Person) -> DeviceRow {
@@ -65,11 +101,32 @@ fn device(session: &Session, person: &Person) -> DeviceRow {
     let name = session.device.name.as_str();
     DeviceRow {
         session_id: session.session_id,
-        name: if name.is_empty() { w.unknown_device.to_owned() } else { shown(name) },
+        name: match name.split_once(" on ") {
+            _ if name.is_empty() => w.unknown_device.to_owned(),
+            Some((browser, system)) => {
+                w.device.replace("{browser}", &shown(browser)).replace("{system}", &shown(system))
+            }
+            None => shown(name),
+        },
         current: session.session_id == person.signed.session.session_id,
         began: when(w.signed_in_at, session.began, TimeAs::At),
         last_used: when(w.last_used, session.last_used, TimeAs::Ago),
     }
+}
+
+/// `POST /settings/device`: what holds on this device.
+pub(crate) async fn set_device(State(state): State<AppState>, request: Request) -> Response {
+    let (person, mut fields) = match open(&state, request).await {
+        Ok(open) => open,
+        Err(response) => return response,
+    };
+    let [language, undo, keys] = ["language", "undo", "keys"].map(|name| fields.take(name).unwrap_or_default());
+    let (Some(preferences), Ok(())) = (Preferences::read(&language, &undo, &keys), fields.end()) else {
+        return person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY);
+    };
+    let mut response = Redirect::to("/settings").into_response();
+    response.headers_mut().append(header::SET_COOKIE, preferences.keep(person.visit.https));
+    response
 }
 
 /// `POST /settings/sessions/end`: ends one of the person's sessions.

@@ -1,18 +1,33 @@
-//! Every word that people read in the inbox, in one table: a second language is a second constant.
+//! Every word that people read in the inbox, in one table for each language. A table is a value of one type, so a word that a
+//! language lacks is an error of the compiler.
 //!
 //! A `{place}` is filled in with a name, a text or a time; a language may order them as it likes.
 
+mod de;
+mod en;
+
 use chips_protocol::api::AskState;
+use serde::Serialize;
+
+/// The tables, the language for everybody else first.
+pub(crate) static LANGUAGES: [&Words; 2] = [&en::WORDS, &de::WORDS];
+
+/// The keys of the keyboard, in the order of [`Words::keys`].
+pub(crate) const KEYS: [&str; 6] = ["j  ↓", "k  ↑", "1 – 9", "Enter", "Esc", "?"];
 
 /// The words of one language.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// The language, as BCP 47 has it.
     pub lang: &'static str,
+    /// What those who read it call it.
+    pub language_name: &'static str,
     /// The marks around what somebody chose or wrote.
     pub quotes: (&'static str, &'static str),
     /// Between the entries of a list in a sentence.
     pub list_separator: &'static str,
+    /// Seconds, minutes, hours and days, short, behind a number.
+    pub units: [&'static str; 4],
 
     // The frame of every page
     pub open: &'static str,
@@ -23,8 +38,6 @@ pub(crate) struct Words {
     pub insecure: &'static str,
 
     // The shelves
-    pub waits: Count,
-    pub nothing_waits: &'static str,
     pub nothing_open_hint: &'static str,
     pub waiting_shelf: &'static str,
     pub going_shelf: &'static str,
@@ -33,6 +46,13 @@ pub(crate) struct Words {
     pub closed_shelf: &'static str,
     pub more_open: &'static str,
     pub first_open: &'static str,
+    pub filter: &'static str,
+    pub any_space: &'static str,
+    pub any_harness: &'static str,
+    pub any_shelf: &'static str,
+    pub show: &'static str,
+    pub show_all: &'static str,
+    pub nothing_sifted: &'static str,
 
     // A card
     pub question_of: &'static str,
@@ -43,9 +63,7 @@ pub(crate) struct Words {
     pub none_of_these: &'static str,
     pub something_else: &'static str,
     pub add_words: &'static str,
-    pub send: &'static str,
     pub send_partial: &'static str,
-    pub kept: &'static str,
     pub kept_for: &'static str,
     pub also_typed: &'static str,
 
@@ -75,6 +93,7 @@ pub(crate) struct Words {
     pub no_entry: &'static str,
     pub none_chosen: &'static str,
     pub yours_late: &'static str,
+    pub named_late: &'static str,
     pub others_late: &'static str,
     pub answered_label: &'static str,
     pub timed_out_label: &'static str,
@@ -133,9 +152,27 @@ pub(crate) struct Words {
     pub unknown_device: &'static str,
     pub signed_in_at: &'static str,
     pub last_used: &'static str,
+    /// A browser and a system.
+    pub device: &'static str,
     pub end_session: &'static str,
     pub end_others: &'static str,
     pub sign_out: &'static str,
+    pub on_this_device: &'static str,
+    pub language: &'static str,
+    pub language_auto: &'static str,
+    pub undo_time: &'static str,
+    pub undo_hint: &'static str,
+    pub undo_none: &'static str,
+    pub undo_seconds: Count,
+    pub keys_use: &'static str,
+    pub keys_hint: &'static str,
+    pub yes: &'static str,
+    pub no: &'static str,
+    pub save: &'static str,
+    pub keys_title: &'static str,
+    /// What each of [`KEYS`] does.
+    pub keys: [&'static str; KEYS.len()],
+    pub close: &'static str,
 
     // Signing in
     pub sign_in: &'static str,
@@ -170,21 +207,54 @@ pub(crate) struct Words {
     pub unavailable_hint: &'static str,
     pub to_inbox: &'static str,
 
-    /// What the script says, by the names it knows.
-    pub script: &'static [(&'static str, &'static str)],
+    /// What the script says as well.
+    pub script: Script,
 }
 
-/// A sentence with a number in it, for one and for more.
-#[derive(Debug)]
-pub(crate) struct Count {
-    one: &'static str,
-    more: &'static str,
+/// The words that the script knows, some of them only it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Script {
+    pub until: &'static str,
+    pub due: &'static str,
+    pub now: &'static str,
+    pub send: &'static str,
+    pub send_some: &'static str,
+    pub sending: &'static str,
+    pub unsent: &'static str,
+    pub retry: &'static str,
+    pub undo: &'static str,
+    pub undo_in: &'static str,
+    pub undo_said: &'static str,
+    pub undone: &'static str,
+    pub gone: &'static str,
+    pub busy: &'static str,
+    pub signed_out: &'static str,
+    pub sign_in: &'static str,
+    pub offline: &'static str,
+    pub kept: &'static str,
+    pub copy: &'static str,
+    pub copied: &'static str,
+    pub discard: &'static str,
+    pub arrived: &'static str,
+    pub closed: &'static str,
+    pub draft: &'static str,
+    pub waits: Count,
+    pub also: Count,
 }
+
+/// A sentence with a number in it: for none, for one and for more, which is what the languages here tell apart.
+#[derive(Debug, Serialize)]
+pub(crate) struct Count(&'static str, &'static str, &'static str);
 
 impl Count {
     /// The sentence for this number; `{n}` stands for it.
-    pub fn of(&self, n: usize) -> &'static str {
-        if n == 1 { self.one } else { self.more }
+    pub const fn of(&self, n: usize) -> &'static str {
+        match n {
+            0 => self.0,
+            1 => self.1,
+            _ => self.2,
+        }
     }
 }
 
@@ -202,195 +272,41 @@ impl Words {
 
     /// The script's words as a JSON object.
     pub fn script_json(&self) -> String {
-        let words: serde_json::Map<_, _> =
-            self.script.iter().map(|(name, word)| ((*name).to_owned(), (*word).into())).collect();
-        serde_json::Value::Object(words).to_string()
+        serde_json::to_string(&self.script).unwrap_or_default()
+    }
+
+    /// The table of a language by its tag.
+    pub fn of(lang: &str) -> Option<&'static Self> {
+        LANGUAGES.into_iter().find(|words| words.lang == lang)
+    }
+
+    /// The table that fits an `Accept-Language` best (RFC 9110, 12.5.4); the first one where none is named.
+    pub fn accepted(header: &str) -> &'static Self {
+        let mut best = (0, LANGUAGES[0]);
+        for range in header.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let primary = parts.next().unwrap_or_default().split('-').next().unwrap_or_default().to_ascii_lowercase();
+            let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1000, thousandths);
+            if let Some(words) = Self::of(&primary)
+                && weight > best.0
+            {
+                best = (weight, words);
+            }
+        }
+        best.1
     }
 }
 
-/// English.
-pub(crate) static ENGLISH: Words = Words {
-    lang: "en",
-    quotes: ("“", "”"),
-    list_separator: ", ",
-
-    open: "Open",
-    history: "History",
-    settings: "Settings",
-    main_navigation: "Main",
-    skip: "Skip to the questions",
-    insecure: "This connection is not encrypted. Anyone on the network between you and Chips can read your questions, \
-               and answer in your name.",
-
-    waits: Count { one: "1 question waits for you", more: "{n} questions wait for you" },
-    nothing_waits: "Nothing waits for you",
-    nothing_open_hint: "When an agent needs you, its question appears here by itself.",
-    waiting_shelf: "Waiting for you",
-    going_shelf: "Goes on without you",
-    gone_shelf: "Perhaps nobody waits any more",
-    gone_hint: "Whoever asked has not been heard of for a while. You can still answer.",
-    closed_shelf: "Closed just now",
-    more_open: "Show more",
-    first_open: "Back to the most urgent",
-
-    question_of: "{n} of {all}",
-    read_all: "Read all of it",
-    answer: "Answer",
-    is_default: "default",
-    several_allowed: "Choose any number",
-    none_of_these: "None of these",
-    something_else: "Something else…",
-    add_words: "Add a note…",
-    send: "Send",
-    send_partial: "Send only what is answered",
-    kept: "What you typed was not sent. It is kept here:",
-    kept_for: "Not sent, for “{what}”:",
-    also_typed: "You chose an option, so this text was not sent:",
-
-    until: "at {t}",
-    waits_for_you: "{who} waits for you",
-    takes: "{who} takes {what} {when}",
-    takes_defaults: "{who} takes the defaults {when}",
-    gives_up: "{who} gives up {when}",
-    goes_on: "{who} goes on without an answer {when}",
-    asker_gone: "{who} has not been heard of for a while",
-
-    you_answered: "You answered {what}",
-    answered: "{who} answered {what}",
-    you_answered_many: "You answered",
-    answered_many: "{who} answered",
-    settled: "{who} settled it without you: {what}",
-    settled_many: "{who} settled it without you",
-    timed_out_default: "Not answered in time. {who} took the default, {what}.",
-    timed_out_took: "Not answered in time. {who} took {what}.",
-    timed_out_many: "Not answered in time. {who} took the defaults.",
-    timed_out_gives_up: "Not answered in time. {who} gives up.",
-    timed_out_goes_on: "Not answered in time. {who} goes on without an answer.",
-    withdrawn: "Withdrawn by {who}",
-    withdrawn_by_end: "Withdrawn: the run of {who} ended",
-    no_entry: "not answered",
-    none_chosen: "none of these",
-    yours_late: "Your {what} came {gap} later. It decided nothing; it is kept here.",
-    others_late: "Somebody else’s {what} came {gap} later. It decided nothing.",
-    answered_label: "Answered",
-    timed_out_label: "Timed out",
-    settled_label: "Settled",
-    withdrawn_label: "Withdrawn",
-
-    story: "Its story",
-    story_asked: "{who} asked",
-    story_deadline: "The time runs out",
-    story_delivered: "The answer reached {who}",
-    story_not_delivered: "On its way to {who}",
-    story_acted: "{who} acted on it",
-    back: "All open questions",
-
-    choose_first: "Nothing was chosen yet. Choose an option, then send.",
-    choose_first_many: "Nothing was answered yet. Answer at least one question, then send.",
-    none_and_some: "You chose “None of these” and something else as well. Leave one of the two.",
-    which_one: "You chose an option and typed something. This question takes one of the two: leave the option, or choose \
-                “Something else”.",
-    partial: Count {
-        one: "1 question is not answered. Whoever asked gets what you answered, and the rest stays unanswered for good.",
-        more: "{n} questions are not answered. Whoever asked gets what you answered, and the rest stays unanswered for good.",
-    },
-    too_long: "That text is too long: 10,000 characters at most.",
-    bad_characters: "That text has characters that can’t be sent (control characters).",
-    not_accepted: "That answer does not fit the question.",
-    other_sign_in: "This page was from an earlier sign-in, so nothing was sent. Look at it once more and send it again.",
-    too_late: "Too late: this was closed before your answer came.",
-    cannot_write: "Chips can’t write right now, so nothing was sent. Try again in a moment; what you typed is still here.",
-
-    search: "Search",
-    search_hint: "Search in what is closed",
-    all_states: "All",
-    older: "Older",
-    newest: "Back to the newest",
-    nothing_closed: "Nothing is closed yet. What you answer, and what is taken without you, stays here.",
-    nothing_found: "Nothing fits.",
-    run: "Run",
-    run_live: "running",
-    run_ended: "ended",
-    run_started: "Started {when}",
-    run_ended_at: "Ended {when}",
-    run_part_of: "Part of another run",
-    run_look: "Look at it",
-    run_open: "Open",
-    run_closed: "Closed",
-    run_nothing: "This run has asked nothing yet.",
-    untitled_run: "Untitled run",
-
-    you: "You",
-    your_spaces: "Spaces you are in",
-    no_spaces: "none",
-    owner: "owner",
-    your_devices: "Where you are signed in",
-    this_device: "this device",
-    unknown_device: "Unknown browser",
-    signed_in_at: "Signed in {when}",
-    last_used: "last used {when}",
-    end_session: "Sign it out",
-    end_others: "Sign out everywhere else",
-    sign_out: "Sign out",
-
-    sign_in: "Sign in",
-    sign_in_as: "Sign in as {who}?",
-    sign_in_as_hint: "This browser stays signed in until you sign out, or have not used it for 14 days.",
-    sign_in_button: "Sign in",
-    code_label: "Your code",
-    code_hint: "It stands beside your sign-in link, and is good for 15 minutes and one use.",
-    code_wrong: "That code does not work: it is mistyped, used, or older than 15 minutes.",
-    code_empty: "Type the code that stands beside your sign-in link.",
-    code_instead: "Use a code instead",
-    code_lost: "No code at hand? Whoever runs this server makes a new one with",
-    link_used: "This link was used already. Each works once.",
-    link_expired: "This link is too old. Each is good for 15 minutes.",
-    link_unknown: "This link is not known here. Perhaps it was cut off when it was copied.",
-    other_browser: "This form was not opened in this browser, so the link was left as it is. Type the code that stands \
-                    beside it.",
-    form_stale: "This form was open for too long, or this browser keeps no cookies. Send the code once more.",
-    too_many: "Too many codes that do not work. Wait a little, then try again.",
-
-    not_found: "There is nothing here",
-    not_found_hint: "It does not exist, or it is not for you to see.",
-    foreign: "That did not come from this page",
-    foreign_hint: "The form was sent from another site, or your browser does not say from where. Nothing was changed.",
-    bad_form: "That form does not fit",
-    bad_form_hint: "It names something that this page does not ask for. Nothing was changed. Load the page again.",
-    too_large: "That is too much text",
-    too_large_hint: "Nothing was sent. Go back and shorten it: 10,000 characters for each question.",
-    signed_out: "You are signed out",
-    signed_out_hint: "Nothing was sent. Sign in, then send it again.",
-    unavailable: "Chips can’t do that right now",
-    unavailable_hint: "Nothing was changed. Try again in a moment.",
-    to_inbox: "To the open questions",
-
-    script: &[
-        ("until", "in {t}"),
-        ("due", "now"),
-        ("now", "just now"),
-        ("sending", "Sending…"),
-        ("unsent", "Not sent yet. It is sent as soon as Chips can be reached."),
-        ("retry", "Try now"),
-        ("gone", "You can’t see this question any more."),
-        ("busy", "Chips can’t write right now. It is tried again by itself."),
-        ("signedOut", "You are signed out. What you typed stays on this device."),
-        ("signIn", "Sign in"),
-        ("offline", "No connection. Looking again…"),
-        ("kept", "What you typed was not sent. It is kept here:"),
-        ("copy", "Copy"),
-        ("copied", "Copied"),
-        ("discard", "Discard"),
-        ("arrived", "New question: {what}"),
-        ("closed", "Closed: {what}"),
-        ("draft", "Your text stays here. The option you choose is sent instead."),
-        ("waits1", "1 question waits for you"),
-        ("waits", "{n} questions wait for you"),
-        ("waits0", "Nothing waits for you"),
-        ("sendSome", "Send {n} of {all}"),
-        ("send", "Send"),
-    ],
-};
+/// A weight (`0.8`) in thousandths; none where it can't be read.
+fn thousandths(weight: &str) -> u32 {
+    let (whole, part) = weight.split_once('.').unwrap_or((weight, ""));
+    let digits = format!("{part:0<3}");
+    match (whole, digits.get(..3).and_then(|digits| digits.parse::<u32>().ok())) {
+        ("0", Some(part)) => part,
+        ("1", Some(_)) => 1000,
+        _ => 0,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -398,14 +314,70 @@ mod tests {
 
     #[test]
     fn a_time_out_is_never_worded_as_a_persons_decision() {
-        for words in [
-            ENGLISH.timed_out_default,
-            ENGLISH.timed_out_took,
-            ENGLISH.timed_out_many,
-            ENGLISH.timed_out_gives_up,
-            ENGLISH.timed_out_goes_on,
-        ] {
-            assert!(words.starts_with("Not answered in time."), "{words}");
+        for w in LANGUAGES {
+            let (beginning, _) = w.timed_out_default.split_once('.').unwrap_or_default();
+            for words in
+                [w.timed_out_default, w.timed_out_took, w.timed_out_many, w.timed_out_gives_up, w.timed_out_goes_on]
+            {
+                assert!(words.starts_with(beginning) && !words.contains(w.answered_label), "{words}");
+            }
         }
+        assert!(en::WORDS.timed_out_many.starts_with("Not answered in time."));
+        assert!(de::WORDS.timed_out_many.starts_with("Nicht rechtzeitig beantwortet."));
+    }
+
+    #[test]
+    fn the_languages_fill_in_the_same_places() {
+        // As they stand in the source: fields in the same order, each with its places.
+        let places = |source: &str| -> Vec<Vec<String>> {
+            let mut fields: Vec<Vec<String>> = Vec::new();
+            for line in source.lines() {
+                let name = line
+                    .trim()
+                    .split_once(": ")
+                    .filter(|(name, _)| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+                if let Some((name, _)) = name {
+                    fields.push(vec![name.to_owned()]);
+                }
+                let named =
+                    line.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name.to_owned());
+                if let Some(field) = fields.last_mut() {
+                    field.extend(named.filter(|name| !name.is_empty()));
+                }
+            }
+            fields.iter_mut().for_each(|field| field[1..].sort());
+            fields
+        };
+        let (english, german) = (places(include_str!("words/en.rs")), places(include_str!("words/de.rs")));
+        assert_eq!(english, german);
+        assert!(english.len() > 150);
+    }
+
+    #[test]
+    fn the_language_is_the_one_that_is_liked_best() {
+        for (header, lang) in [
+            ("", "en"),
+            ("de", "de"),
+            ("de-AT,en;q=0.5", "de"),
+            ("en-GB, de;q=0.9", "en"),
+            ("fr, de;q=0.3, en;q=0.2", "de"),
+            ("DE;q=0.25,en;q=0.7", "en"),
+            ("de;q=0, en;q=0.1", "en"),
+            ("fr, es", "en"),
+            ("de;q=x", "en"),
+            ("*", "en"),
+        ] {
+            assert_eq!(Words::accepted(header).lang, lang, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn the_script_gets_plural_forms() {
+        let words: serde_json::Value = serde_json::from_str(&de::WORDS.script_json()).unwrap_or_default();
+        assert_eq!(
+            words["waits"],
+            serde_json::json!(["Nichts wartet auf dich", "1 Frage wartet auf dich", "{n} Fragen warten auf dich"])
+        );
+        assert!(words["signedOut"].is_string());
     }
 }

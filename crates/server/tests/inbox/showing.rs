@@ -58,9 +58,11 @@ async fn hostile_texts_are_shown_as_what_they_are() {
     let page = kim.get(&path).await;
     page.says("<script>alert(1)</script> <img src=x onerror=alert(2)>");
     page.says("javascript:alert(3) [x](https://evil.example) {{7*7}} &amp; \\u{202e}desrever\\u{202c}");
-    assert!(page.body.contains("onerror=alert(2)&#62;\njavascript"), "line breaks are kept");
+    assert!(page.body.contains("onerror=alert(2)&gt;\njavascript"), "line breaks are kept");
     assert!(page.body.contains("class=\"prompt\" dir=\"auto\""));
-    assert!(!page.body.contains("href=\"https://evil"), "no link leads out of a prompt");
+    let link = "<a dir=\"ltr\" rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"https://evil.example/\">\
+                https://<bdi>evil.example</bdi></a>)";
+    assert!(page.body.contains(link), "an address is a link that shows where it leads: {}", page.body);
 
     let done = kim.submit(&page.form(&path), &[("q0", "0"), ("t0", "")]).await;
     assert_eq!(done.status, StatusCode::SEE_OTHER);

@@ -6,8 +6,11 @@ use chips_protocol::{EventId, Question, QuestionAsk};
 use chips_store::secret;
 
 use super::{Detail, LONG_DETAIL, LONG_PROMPT, Silence, Viewer};
-use crate::inbox::html::Html;
+use crate::inbox::html::{self, Html};
 use crate::inbox::words::Words;
+
+/// Characters of a prompt after which it is set like a text.
+const LONG_TEXT: usize = 280;
 
 /// What a person had chosen and typed, question by question. Empty for a card that nobody has touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +99,9 @@ pub(crate) struct QuestionView {
     pub index: usize,
     /// "2 of 4", where there are several.
     pub number: Option<Html>,
-    pub prompt: String,
+    pub prompt: Html,
+    /// The prompt is more of a text than a question, and is set like one.
+    pub long: bool,
     pub multi: bool,
     pub free_text: bool,
     pub options: Vec<OptionView>,
@@ -165,7 +170,8 @@ impl QuestionView {
         Self {
             index,
             number,
-            prompt: shown(&question.prompt),
+            prompt: html::linked(&question.prompt),
+            long: question.prompt.chars().count() > LONG_TEXT,
             multi: question.multi(),
             free_text: question.free_text(),
             options: question
@@ -184,11 +190,6 @@ impl QuestionView {
             own_words: typed.own_words,
             text: typed.text.clone(),
         }
-    }
-
-    /// Whether the prompt is more of a text than a question, and is set like one.
-    pub fn is_long(&self) -> bool {
-        self.prompt.chars().count() > 280
     }
 
     /// Whether two options stand side by side where there is room.

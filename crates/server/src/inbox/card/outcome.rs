@@ -88,12 +88,12 @@ impl Closed {
             .collect();
         Self {
             notice: notice.map(|notice| notice.says(viewer.w, several)),
-            says: sentence(ask, viewer, characters),
+            says: sentence(ask, viewer, characters, false),
             when: answered.map(|answered| html::time(answered.answered_at, viewer.now, TimeAs::At, "{t}")),
             entries,
             late: late_answers(ask, viewer, characters),
             kept,
-            kept_why: if notice == Some(Notice::TooLate) { viewer.w.kept } else { viewer.w.also_typed },
+            kept_why: if notice == Some(Notice::TooLate) { viewer.w.script.kept } else { viewer.w.also_typed },
         }
     }
 }
@@ -103,12 +103,13 @@ fn kept_label(question: &Question, several: bool, viewer: &Viewer<'_>) -> Html {
         let prompt = Html::isolated(&html::short(&question.prompt, 80));
         Html::phrase(viewer.w.kept_for, &[("what", prompt)])
     } else {
-        Html::text(viewer.w.kept)
+        Html::text(viewer.w.script.kept)
     }
 }
 
-/// Who closed the ask and with what, in one sentence. Choices are cut after so many characters.
-pub(crate) fn sentence(ask: &Ask, viewer: &Viewer<'_>, characters: usize) -> Html {
+/// Who closed the ask and with what, in one sentence. Choices are cut after so many characters. The answers to several
+/// questions stand in it only where it stands alone (`all`).
+pub(crate) fn sentence(ask: &Ask, viewer: &Viewer<'_>, characters: usize, all: bool) -> Html {
     let w = viewer.w;
     let (Some(event), Some(content)) = (&ask.answer, ask.ask.as_ask()) else { return Html::default() };
     let Some(answered) = event.as_answered() else { return Html::default() };
@@ -122,7 +123,13 @@ pub(crate) fn sentence(ask: &Ask, viewer: &Viewer<'_>, characters: usize) -> Htm
         [question] => answered.answers.first().map(|answer| (question, answer)),
         _ => None,
     };
-    let said = only.map(|(question, answer)| ("what", what(question, answer, viewer, characters)));
+    let whats = || {
+        let answers = answered.answers.iter();
+        let whats =
+            answers.filter_map(|answer| Some(what(content.question(&answer.question_id)?, answer, viewer, characters)));
+        Html::joined(whats, w.list_separator)
+    };
+    let said = (only.is_some() || (all && !answered.answers.is_empty())).then(|| ("what", whats()));
     match (ask.state, said) {
         (AskState::Open, _) => Html::default(),
         (AskState::Answered, Some(said)) if is_viewer(answered.answered_by, viewer) => {
@@ -183,21 +190,28 @@ fn late_answers(ask: &Ask, viewer: &Viewer<'_>, characters: usize) -> Vec<Html> 
             let said = answers
                 .iter()
                 .filter_map(|answer| Some(what(content.question(&answer.question_id)?, answer, viewer, characters)));
-            let gap = Html::text(&duration(at.ms() - closed.envelope.ts.ms()));
-            let pattern = if is_viewer(*by, viewer) { w.yours_late } else { w.others_late };
-            Html::phrase(pattern, &[("what", Html::joined(said, w.list_separator)), ("gap", gap)])
+            let gap = Html::text(&duration(at.ms() - closed.envelope.ts.ms(), w.units));
+            // A name is known of whoever closed it.
+            let known = ask.answerer.as_ref().filter(|named| named.id == *by);
+            let pattern = match known {
+                _ if is_viewer(*by, viewer) => w.yours_late,
+                Some(_) => w.named_late,
+                None => w.others_late,
+            };
+            let name = known.map(|named| Html::isolated(&named.name)).unwrap_or_default();
+            Html::phrase(pattern, &[("who", name), ("what", Html::joined(said, w.list_separator)), ("gap", gap)])
         })
         .collect()
 }
 
 /// A length of time, at least a second, with two units at most: `6 s`, `3 min 20 s`, `2 d 4 h`.
-fn duration(ms: i64) -> String {
+fn duration(ms: i64, [s, min, h, d]: [&str; 4]) -> String {
     let seconds = (ms.max(1) + 999) / 1000;
     let (whole, unit, rest, small) = match seconds {
-        0..60 => (seconds, "s", 0, ""),
-        60..3600 => (seconds / 60, "min", seconds % 60, "s"),
-        3600..86_400 => (seconds / 3600, "h", seconds % 3600 / 60, "min"),
-        _ => (seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+        0..60 => (seconds, s, 0, ""),
+        60..3600 => (seconds / 60, min, seconds % 60, s),
+        3600..86_400 => (seconds / 3600, h, seconds % 3600 / 60, min),
+        _ => (seconds / 86_400, d, seconds % 86_400 / 3600, h),
     };
     if rest == 0 { format!("{whole} {unit}") } else { format!("{whole} {unit} {rest} {small}") }
 }
@@ -218,7 +232,7 @@ mod tests {
             (7_260_000, "2 h 1 min"),
             (187_200_000, "2 d 4 h"),
         ] {
-            assert_eq!(duration(ms), text);
+            assert_eq!(duration(ms, ["s", "min", "h", "d"]), text);
         }
     }
 }
