@@ -21,7 +21,7 @@ const tickOf = () => performance.now();
 let ahead = body.dataset.now - (performance.getEntriesByType("navigation")[0]?.responseStart || tickOf());
 const now = () => ahead + tickOf();
 const clock = (ms) => { if (ms) ahead = ms - tickOf(); };
-const { lang } = document.documentElement, locale = navigator.languages.find((one) => one.startsWith(lang)) ?? lang;
+const { lang } = document.documentElement, locale = navigator.languages.find((other) => other.startsWith(lang)) ?? lang;
 const unit = (n, name) => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow" }).format(Math.floor(n));
 const hour = { hour: "2-digit", minute: "2-digit" };
 const hours = new Intl.DateTimeFormat(locale, hour), dates = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", ...hour });
@@ -309,7 +309,6 @@ document.addEventListener("input", ({ target }) => {
 });
 document.addEventListener("change", ({ target }) => {
   const q = target.closest(".q");
-  if (target.matches("select")) target.form.matches(".sift") && target.form.requestSubmit();
   if (!q) return;
   if (target.type === "checkbox" && target.checked) {
     all(":checked", q).forEach((other) => { if ((other.value === "none") !== (target.value === "none")) other.checked = false; });

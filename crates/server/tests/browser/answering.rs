@@ -16,7 +16,7 @@ fn several() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn one_tap_answers_and_the_card_says_so() {
+async fn p05_one_tap_answers_and_the_question_stays_closed() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;
     let screen = Screen::kim(&app).await;
@@ -32,11 +32,15 @@ async fn one_tap_answers_and_the_card_says_so() {
     screen.open(&format!("/asks/{ask_id}")).await;
     screen.read("You answered “26 September”").await;
     assert_eq!(screen.run("return document.forms.length").await, json!(0));
+    screen.open("/").await;
+    screen.read("Nothing waits for you").await;
+    screen.see("[data-shelf=closed] .card").await;
+    assert_eq!(screen.run("return document.title").await, json!("Chips"));
     assert_eq!(screen.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn two_options_tapped_at_once_are_one_answer() {
+async fn p06_two_options_tapped_at_once_are_one_answer() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;
     let screen = Screen::kim(&app).await;
@@ -49,11 +53,10 @@ async fn two_options_tapped_at_once_are_one_answer() {
 }
 
 #[tokio::test]
-async fn nothing_but_send_sends_where_there_is_more_to_say() {
+async fn p15_nothing_but_send_sends_and_each_text_goes_with_its_question() {
     let app = App::start().await;
     let ask_id = app.ask(several()).await;
     let screen = Screen::kim(&app).await;
-    // Arrows through radio buttons choose and send nothing.
     screen.write("[name=q0][value='0']", " \u{e015}\u{e013}\u{e015}").await;
     screen.until("document.querySelector('[name=q0][value=\"1\"]').checked").await;
     screen.click(".chip:has([name=q2][value='0'])").await;
@@ -80,7 +83,7 @@ async fn nothing_but_send_sends_where_there_is_more_to_say() {
 }
 
 #[tokio::test]
-async fn the_first_of_four_asks_once_whether_to_send_only_that() {
+async fn p16_the_first_of_four_asks_once_whether_to_send_only_that() {
     let app = App::start().await;
     let ask_id = app.ask(several()).await;
     let screen = Screen::kim(&app).await;
@@ -97,7 +100,7 @@ async fn the_first_of_four_asks_once_whether_to_send_only_that() {
 }
 
 #[tokio::test]
-async fn a_draft_survives_a_reload_and_the_choice_of_an_option() {
+async fn p14_a_text_beside_a_choice_stays_a_draft_and_the_card_says_what_is_sent() {
     let app = App::start().await;
     let ask_id = app.ask(several()).await;
     let screen = Screen::kim(&app).await;
@@ -128,7 +131,7 @@ async fn a_draft_survives_a_reload_and_the_choice_of_an_option() {
 }
 
 #[tokio::test]
-async fn enter_sends_a_text_but_never_while_a_word_is_composed() {
+async fn p09_enter_sends_a_text_but_never_while_a_word_is_composed() {
     let app = App::start().await;
     let ask_id = app.ask(with_text()).await;
     let screen = Screen::kim(&app).await;
@@ -150,7 +153,75 @@ async fn enter_sends_a_text_but_never_while_a_word_is_composed() {
 }
 
 #[tokio::test]
-async fn with_scripts_off_everything_can_be_answered() {
+async fn p10_digits_in_a_text_are_text() {
+    let app = App::start().await;
+    let options: Vec<_> = (1..=4).map(|n| json!({ "value": n.to_string(), "label": format!("Plan {n}") })).collect();
+    let ask = json!({ "questions": [{ "question_id": "plan", "prompt": "Which?", "options": options, "allow_free_text": true }] });
+    let ask_id = app.ask(ask).await;
+    let screen = Screen::kim(&app).await;
+    screen.write("[name=t0]", "3 days").await;
+    screen.until("document.querySelector('[name=t0]').value === '3 days'").await;
+    assert_eq!(screen.run("return document.querySelector('.sent, .sending, :checked')").await, json!(null));
+    screen.press("\u{e007}").await;
+    screen.read("You answered “3 days”").await;
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "plan", "values": [], "free_text": "3 days" }]));
+}
+
+#[tokio::test]
+async fn p11_arrows_through_the_options_send_nothing() {
+    let app = App::start().await;
+    let ask_id = app.ask(several()).await;
+    let screen = Screen::kim(&app).await;
+    let head = app.head();
+    screen.write("[name=q0][value='0']", " \u{e015}\u{e013}\u{e015}\u{e015}\u{e013}").await;
+    screen.until("document.querySelector('[name=q0]:checked')").await;
+    screen.until("document.activeElement.name === 'q0'").await;
+    assert_eq!((app.read(ask_id).await.state, app.head()), (AskState::Open, head));
+    // What a screen reader finds: groups with their question as the name, and real radio buttons and checkboxes.
+    let shape = "return [...document.querySelectorAll('fieldset')].map((q) =>
+        [q.querySelector('legend').innerText.includes('Wh'), q.querySelectorAll('input[type=radio], input[type=checkbox]').length])";
+    assert_eq!(screen.run(shape).await, json!([[true, 2], [true, 3], [true, 3], [true, 3]]));
+}
+
+#[tokio::test]
+async fn p12_where_several_may_be_chosen_nothing_goes_before_send() {
+    let app = App::start().await;
+    let ask_id = app.ask(json!({ "questions": [question("what", "What?", json!({ "multi_select": true }))] })).await;
+    let screen = Screen::with_undo(&app, 2).await;
+    screen.click(".chip:has([value='0'])").await;
+    screen.until("document.querySelector('.chip:has(:checked)')").await;
+    assert_eq!(
+        screen.run("return document.querySelector('.sending, .state')").await,
+        json!(null),
+        "nothing is on its way"
+    );
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.click(".chip:has([value='1'])").await;
+    screen.click("form > .send").await;
+    screen.read("You answered “19 September”, “26 September”").await;
+    let other = app.ask(json!({ "questions": [question("what", "What?", json!({ "multi_select": true }))] })).await;
+    screen.see(&format!("#{other}")).await;
+    screen.settle().await;
+    screen.click(&format!("#{other} .none")).await;
+    screen.click(&format!("#{other} form > .send")).await;
+    screen.read("You answered none of these").await;
+    assert_eq!(app.answers(other).await, json!([{ "question_id": "what", "values": [] }]));
+}
+
+#[tokio::test]
+async fn p13_a_text_field_left_empty_does_not_stand_in_the_way_of_an_option() {
+    let app = App::start().await;
+    let ask_id = app.ask(with_text()).await;
+    let screen = Screen::kim(&app).await;
+    screen.click("[name=t0]").await;
+    screen.press("  ").await;
+    screen.click(".chip[value='1']").await;
+    screen.read("You answered “26 September”").await;
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "when", "values": ["26"] }]));
+}
+
+#[tokio::test]
+async fn p23_with_scripts_off_everything_can_be_answered() {
     let app = App::start().await;
     let tapped = app.ask(plain()).await;
     let typed = app.ask(with_text()).await;

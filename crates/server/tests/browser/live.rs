@@ -7,7 +7,94 @@ use crate::screen::{Screen, Special};
 use crate::support::{App, plain, question, with_text};
 
 #[tokio::test]
-async fn a_question_answered_elsewhere_locks_and_names_who_and_what() {
+async fn p01_what_has_no_deadline_is_still_open_after_three_days() {
+    let (app, time) = App::by_hand().await;
+    let ask_id = app.ask(plain()).await;
+    let screen = Screen::kim(&app).await;
+    screen.read("1 question waits for you").await;
+    let head = app.head();
+    time.pass_ms(3 * 24 * 60 * 60 * 1000);
+    screen.open("/").await;
+    screen.read("1 question waits for you").await;
+    screen.see(".card.open .chip").await;
+    assert_eq!((app.read(ask_id).await.state, app.head()), (AskState::Open, head), "nothing was invented");
+    screen.click(".chip[value='0']").await;
+    screen.read("You answered “19 September”").await;
+}
+
+#[tokio::test]
+async fn p24_two_hundred_open_questions_are_in_order_and_fill_themselves_on_the_way_down() {
+    let app = App::start().await;
+    let busy = app.run("Busy").await;
+    let ask = |n: usize| json!({ "questions": [question("q", &format!("Number {n}?"), json!({ "default_value": "19" }))], "timeout_seconds": 10_000 - n });
+    for n in 0..200 {
+        let ask = if n % 4 == 0 {
+            ask(n)
+        } else {
+            json!({ "questions": [question("q", &format!("Number {n}?"), json!({}))] })
+        };
+        if n % 50 == 1 {
+            app.ask_in(busy.run_id, ask).await
+        } else {
+            app.ask(ask).await
+        };
+    }
+    let screen = Screen::kim(&app).await;
+    screen.read("150 questions wait for you").await;
+    screen.read("50 more go on without you").await;
+    screen.until("document.title.startsWith('(200) ')").await;
+    let prompts =
+        screen.run("return [...document.querySelectorAll('.card.open .prompt')].map((it) => it.innerText)").await;
+    let prompts: Vec<&str> = prompts.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(prompts[..5], ["Number 1?", "Number 51?", "Number 101?", "Number 151?", "Number 2?"]);
+    assert_eq!(prompts[150..152], ["Number 196?", "Number 192?"]);
+    assert_eq!(screen.run("return document.querySelectorAll('.again').length").await, json!(3), "one run lies stacked");
+    // The last that waits is only a name until it comes into view.
+    let last = "[...document.querySelectorAll('[data-shelf=waiting] .card')].at(-1)";
+    screen.until(&format!("'stub' in {last}.dataset")).await;
+    screen.run(&format!("{last}.scrollIntoView()")).await;
+    screen.until(&format!("{last}.querySelector('.chip')")).await;
+    screen.settle().await;
+    screen.run(&format!("{last}.querySelector('.chip').click()")).await;
+    screen.read("You answered “19 September”").await;
+}
+
+#[tokio::test]
+async fn what_is_sifted_stays_sifted() {
+    let app = App::start().await;
+    let backups = app.admin().add_harness(app.workspace_id, "Backups").unwrap().id;
+    let shop = app.ask(plain()).await;
+    let screen = Screen::kim(&app).await;
+    screen.see(&format!("#{shop}")).await;
+    assert_eq!(screen.run("return document.querySelector('.sift')").await, json!(null), "nothing to tell apart");
+    let other = app.ask_as(backups, plain()).await;
+    screen.see(&format!("#{other}")).await;
+    screen.open("/").await;
+    screen.width(320).await;
+    screen.see(".sift").await;
+    screen.fits().await;
+    screen.run(&format!("document.querySelector('[name=harness]').value = '{backups}'")).await;
+    screen.click(".sift button").await;
+    screen
+        .until(&format!("location.search.includes('{backups}') && document.querySelectorAll('.card').length === 1"))
+        .await;
+    screen.until("document.title.startsWith('(2) ')").await;
+    // What comes is sifted too.
+    let hidden = app.ask(plain()).await;
+    let shown = app.ask_as(backups, plain()).await;
+    screen.see(&format!("#{shown}")).await;
+    assert_eq!(screen.run(&format!("return document.getElementById('{hidden}')")).await, json!(null));
+    screen.driver.refresh().await.unwrap();
+    screen.see(&format!("#{shown}")).await;
+    screen.until("document.querySelectorAll('.card').length === 2").await;
+    screen.open("/?state=going").await;
+    screen.read("No open question fits.").await;
+    screen.click(".sift a").await;
+    screen.until("document.querySelectorAll('.card').length === 4").await;
+}
+
+#[tokio::test]
+async fn p03_a_question_answered_elsewhere_locks_and_names_who_and_what() {
     let app = App::start().await;
     let ask_id = app.ask(with_text()).await;
     let screen = Screen::kim(&app).await;
@@ -20,6 +107,7 @@ async fn a_question_answered_elsewhere_locks_and_names_who_and_what() {
     let forms = screen.run("return document.querySelectorAll('.card form').length").await;
     assert_eq!(forms, json!(0), "nothing is left to tap");
     screen.until("document.querySelector('#said').textContent.includes('Robin answered')").await;
+    screen.until("!document.querySelector('.sending, .state')").await;
 
     // Kept until it is thrown away, on the question's own page too.
     screen.open(&path).await;
@@ -27,7 +115,7 @@ async fn a_question_answered_elsewhere_locks_and_names_who_and_what() {
 }
 
 #[tokio::test]
-async fn a_question_that_times_out_while_somebody_types_keeps_the_text() {
+async fn p02_a_question_that_times_out_while_somebody_types_keeps_the_text() {
     let (app, time) = App::by_hand().await;
     let with_default = json!({ "allow_free_text": true, "default_value": "19" });
     let ask = json!({ "questions": [question("when", "Which day?", with_default)], "timeout_seconds": 600 });
@@ -44,7 +132,7 @@ async fn a_question_that_times_out_while_somebody_types_keeps_the_text() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_withdrawn_says_so() {
+async fn p22_a_question_that_is_withdrawn_says_so() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;
     let screen = Screen::kim(&app).await;
@@ -56,7 +144,7 @@ async fn a_question_that_is_withdrawn_says_so() {
 }
 
 #[tokio::test]
-async fn the_countdown_goes_by_the_servers_clock() {
+async fn p21_the_time_left_is_right_after_a_tab_was_frozen_and_whatever_the_device_says() {
     let (app, time) = App::by_hand().await;
     let ask = json!({ "questions": [question("when", "?", json!({ "default_value": "19" }))], "timeout_seconds": 600 });
     app.ask(ask).await;
@@ -65,12 +153,14 @@ async fn the_countdown_goes_by_the_servers_clock() {
     let screen = Screen::special(&app, Special { before: Some(slow), ..Special::default() }).await;
     screen.until("/^in (10:00|9:[45]\\d)$/.test(document.querySelector('.silence time').textContent)").await;
     time.pass_ms(300_000);
-    screen.run("document.dispatchEvent(new Event('visibilitychange'))").await;
+    // What a browser does to a tab in the background and to a phone that sleeps.
+    screen.command("Page.setWebLifecycleState", json!({ "state": "frozen" })).await;
+    screen.command("Page.setWebLifecycleState", json!({ "state": "active" })).await;
     screen.until("/^in (5:00|4:[45]\\d)$/.test(document.querySelector('.silence time').textContent)").await;
 }
 
 #[tokio::test]
-async fn an_old_list_never_brings_a_closed_question_back() {
+async fn p04_an_old_list_never_brings_a_closed_question_back() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;
     let other = app.ask(plain()).await;
@@ -98,7 +188,7 @@ async fn an_old_list_never_brings_a_closed_question_back() {
 }
 
 #[tokio::test]
-async fn without_a_connection_it_is_not_sent_yet_and_then_sent_once() {
+async fn p17_without_a_connection_it_is_not_sent_yet_and_then_sent_once() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;
     let cut = "const real = window.fetch; window.cut = false; window.tried = 0;

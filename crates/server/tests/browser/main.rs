@@ -4,7 +4,10 @@
 
 mod answering;
 mod care;
+mod keys;
 mod live;
 mod screen;
 #[path = "../inbox/support.rs"]
 mod support;
+mod texts;
+mod undo;

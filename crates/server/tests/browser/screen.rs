@@ -55,6 +55,8 @@ pub struct Special {
     pub no_scripts: bool,
     /// Runs this before the scripts of a page.
     pub before: Option<&'static str>,
+    /// Seconds in which a tap can be undone; none where a test is not about them.
+    pub undo: usize,
 }
 
 impl Screen {
@@ -65,11 +67,18 @@ impl Screen {
 
     /// The same with something special about it.
     pub async fn special(app: &App, special: Special) -> Self {
+        let undo = special.undo;
         let screen = Self::start(app, special).await;
         screen.open(&format!("/sign-in/{}", app.way_in(app.kim).secret)).await;
+        within(screen.driver.add_cookie(Cookie::new("chips-device", format!("auto.{undo}.on")))).await.unwrap();
         screen.click("form .send").await;
         screen.see("nav").await;
         screen
+    }
+
+    /// A browser in which a tap can be undone for so many seconds.
+    pub async fn with_undo(app: &App, seconds: usize) -> Self {
+        Self::special(app, Special { undo: seconds, ..Special::default() }).await
     }
 
     /// A browser in which nobody is signed in.
@@ -153,8 +162,10 @@ impl Screen {
     }
 
     /// Clicks on something, in the middle of the screen: what lies at the edges is under the bars. A card that is replaced at
-    /// that moment is looked for again.
+    /// that moment is looked for again. A page that has just been opened takes no tap yet.
     pub async fn click(&self, css: &str) {
+        self.until("performance.now() - performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd > 600")
+            .await;
         let mut ticks = tokio::time::interval(Duration::from_millis(30));
         within(async {
             loop {
@@ -174,6 +185,33 @@ impl Screen {
     pub async fn settle(&self) {
         self.run("window.still = performance.now()").await;
         self.until("performance.now() - window.still > 450").await;
+    }
+
+    /// Presses keys, wherever the focus is.
+    pub async fn press(&self, keys: &str) {
+        within(self.driver.action_chain().send_keys(keys).perform()).await.unwrap();
+    }
+
+    /// Has the browser do something that only it can do.
+    pub async fn command(&self, name: &str, parameters: Value) -> Value {
+        within(self.driver.cdp().send_raw(name, parameters)).await.unwrap()
+    }
+
+    /// Gives the page the width of this many pixels.
+    pub async fn width(&self, width: u32) {
+        let metrics = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.command("Emulation.setDeviceMetricsOverride", metrics).await;
+    }
+
+    /// Holds that nothing is wider than the page, and that whatever can be tapped is large enough.
+    pub async fn fits(&self) {
+        let wider = self.run("return document.documentElement.scrollWidth - innerWidth").await;
+        assert!(wider.as_i64().unwrap() <= 0, "it scrolls sideways by {wider}");
+        let small = "return [...document.querySelectorAll('button, a, select, input:not([type=hidden]), textarea')]
+            .filter((it) => it.checkVisibility() && !it.closest('.prompt'))
+            .map((it) => [it, it.getBoundingClientRect()])
+            .filter(([it, box]) => !it.matches('.skip') && (box.height < 44 || box.width < 44)).map(([it]) => it.outerHTML)";
+        assert_eq!(self.run(small).await, json!([]), "everything to tap is large enough");
     }
 
     /// Types into something.

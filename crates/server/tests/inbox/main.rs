@@ -4,6 +4,7 @@
 
 mod access;
 mod answering;
+mod choosing;
 mod live;
 mod reading;
 mod showing;

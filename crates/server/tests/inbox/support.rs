@@ -147,7 +147,11 @@ impl App {
     }
 
     fn sender(&self) -> Sender {
-        Sender { workspace_id: self.workspace_id, who: Who::Harness(self.harness) }
+        self.sender_of(self.harness)
+    }
+
+    fn sender_of(&self, harness: HarnessId) -> Sender {
+        Sender { workspace_id: self.workspace_id, who: Who::Harness(harness) }
     }
 
     /// Whom the store is asked for, as the harness.
@@ -192,6 +196,21 @@ impl App {
         ask_id
     }
 
+    /// Another harness asks, in a run of its own.
+    pub async fn ask_as(&self, harness: HarnessId, ask: Value) -> AskId {
+        let run = NewRun { title: Some("Nightly".into()), ..NewRun::default() };
+        self.ask_of(harness, run, ask).await
+    }
+
+    /// A harness opens a run and asks in it.
+    pub async fn ask_of(&self, harness: HarnessId, run: NewRun, mut ask: Value) -> AskId {
+        let run_id = self.store.open_run(self.sender_of(harness), run).await.unwrap().0.run_id;
+        let ask_id = AskId::from_parts(1_788_000_000_000, self.mint());
+        ask["ask_id"] = json!(ask_id);
+        self.write_as(harness, "question.ask", run_id, ask).await;
+        ask_id
+    }
+
     /// The harness answers its own question (or, with no answers, takes it back).
     pub async fn settle(&self, ask_id: AskId, answers: Value) {
         let run_id = self.read(ask_id).await.ask.envelope.run_id;
@@ -203,7 +222,11 @@ impl App {
         self.store.acknowledge(self.sender(), ask_id).await.unwrap();
     }
 
-    async fn write(&self, event_type: &str, run_id: RunId, mut event: Value) {
+    async fn write(&self, event_type: &str, run_id: RunId, event: Value) {
+        self.write_as(self.harness, event_type, run_id, event).await;
+    }
+
+    async fn write_as(&self, harness: HarnessId, event_type: &str, run_id: RunId, mut event: Value) {
         let id = EventId::from_parts(1_788_000_000_000, self.mint());
         for (name, value) in [
             ("v", json!(1)),
@@ -212,12 +235,12 @@ impl App {
             ("workspace_id", json!(self.workspace_id)),
             ("run_id", json!(run_id)),
             ("idempotency_key", json!(id.to_string())),
-            ("actor", json!({ "kind": "harness", "id": self.harness })),
+            ("actor", json!({ "kind": "harness", "id": harness })),
         ] {
             event[name] = value;
         }
         let draft = validate::draft(&event).unwrap();
-        self.store.submit(self.sender(), draft).await.unwrap();
+        self.store.submit(self.sender_of(harness), draft).await.unwrap();
     }
 
     /// The ask as the harness sees it.

@@ -27,7 +27,7 @@ pub(super) static WORDS: Words = Words {
     first_open: "Zurück zum Dringendsten",
     filter: "Nur zeigen",
     any_space: "Alle Bereiche",
-    any_harness: "Alle, die fragen",
+    any_harness: "Alle Agenten",
     any_shelf: "Alle offenen",
     show: "Zeigen",
     show_all: "Alle zeigen",

@@ -27,7 +27,7 @@ pub(super) static WORDS: Words = Words {
     first_open: "Back to the most urgent",
     filter: "Show only",
     any_space: "All spaces",
-    any_harness: "Everybody who asks",
+    any_harness: "All agents",
     any_shelf: "All open",
     show: "Show",
     show_all: "Show all",

@@ -1,0 +1,119 @@
+//! What a person chooses to see: a language, what holds on a device, and which questions.
+
+use chips_protocol::api::NewRun;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::support::{App, question};
+
+#[tokio::test]
+async fn the_browsers_language_is_spoken_until_another_is_set() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let page = kim.request(Method::GET, "/", &[("accept-language", "de-AT, en;q=0.5")], None).await;
+    assert!(page.body.contains("<html lang=\"de\">"), "{}", page.body);
+    page.says("Nichts wartet auf dich");
+    kim.get("/").await.says("Nothing waits for you");
+    app.browser().request(Method::GET, "/sign-in", &[("accept-language", "de")], None).await.says("Anmelden");
+
+    let form = kim.get("/settings").await.form("/settings/device");
+    let done = kim.submit(&form, &[("language", "de"), ("undo", "0"), ("keys", "off")]).await;
+    assert_eq!((done.status, done.location()), (StatusCode::SEE_OTHER, "/settings".into()));
+    assert!(done.header("set-cookie").ends_with("; HttpOnly; SameSite=Lax"), "{}", done.header("set-cookie"));
+    let page = kim.request(Method::GET, "/settings", &[("accept-language", "en")], None).await;
+    page.says("Einstellungen");
+    page.says("Firefox auf Linux");
+    assert!(page.body.contains("data-undo=\"0\"") && !page.body.contains("data-keys"), "{}", page.body);
+    for chosen in [
+        "<option value=\"de\" lang=\"de\" selected>",
+        "<option value=\"0\" selected>",
+        "<option value=\"off\" selected>",
+    ] {
+        assert!(page.body.contains(chosen), "{chosen}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_set_is_refused() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let form = kim.get("/settings").await.form("/settings/device");
+    for bad in [
+        &[("language", "fr"), ("undo", "4"), ("keys", "on")][..],
+        &[("language", "de"), ("undo", "5"), ("keys", "on")],
+        &[("language", "de"), ("undo", "4"), ("keys", "maybe")],
+        &[("language", "de"), ("undo", "4")],
+        &[("language", "de"), ("undo", "4"), ("keys", "on"), ("zone", "UTC")],
+    ] {
+        let page = kim.submit(&form, bad).await;
+        assert_eq!((page.status, page.header("set-cookie")), (StatusCode::UNPROCESSABLE_ENTITY, ""), "{bad:?}");
+    }
+    let foreign = form.with("token", "x");
+    let page = kim.submit(&foreign, &[("language", "de"), ("undo", "4"), ("keys", "on")]).await;
+    assert_eq!(page.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn the_open_questions_are_sifted_by_space_harness_and_state() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let named = |name: &str| json!({ "questions": [question("when", name, json!({}))] });
+    app.ask(named("Crates?")).await;
+    assert!(!kim.get("/").await.body.contains("class=\"sift"), "there is nothing to tell apart");
+    let backups = app.admin().add_harness(app.workspace_id, "Backups & more").unwrap().id;
+    let cellar = app.admin().add_space(app.workspace_id, "Cellar", &[app.kim]).unwrap();
+    let with_default = json!({ "default_value": "19" });
+    let timed = json!({ "questions": [question("when", "Tapes?", with_default)], "timeout_seconds": 900 });
+    app.ask_as(backups, timed).await;
+    let below = NewRun { space_id: Some(cellar), ..NewRun::default() };
+    let bottles = app.ask_of(app.harness, below, named("Bottles?")).await;
+
+    let shown = async |query: &str| {
+        let page = kim.get(&format!("/?{query}")).await;
+        // Sifted or not, the title and the badge count all.
+        assert!(page.body.contains("<title>(3) Open · Chips</title>"), "{query}");
+        assert!(page.body.contains("data-count>3</b>"), "{query}");
+        let text = page.text();
+        ["Crates?", "Tapes?", "Bottles?"].into_iter().filter(|name| text.contains(name)).collect::<Vec<_>>()
+    };
+    assert_eq!(shown("").await, ["Crates?", "Tapes?", "Bottles?"]);
+    assert_eq!(shown(&format!("harness={backups}")).await, ["Tapes?"]);
+    assert_eq!(shown(&format!("space={cellar}")).await, ["Bottles?"]);
+    assert_eq!(shown(&format!("space={cellar}&harness={backups}")).await, Vec::<&str>::new());
+    assert_eq!(shown("state=going").await, ["Tapes?"]);
+    assert_eq!(shown(&format!("state=waiting&harness={}&space=", app.harness)).await, ["Crates?", "Bottles?"]);
+    assert_eq!(
+        shown("state=closed&harness=x&space=%00").await,
+        ["Crates?", "Tapes?", "Bottles?"],
+        "nonsense is ignored"
+    );
+
+    let sifted = kim.get(&format!("/?harness={backups}")).await;
+    let chosen = format!("<option value=\"{backups}\" selected>Backups &#38; more</option>");
+    assert!(sifted.body.contains(&chosen), "{}", sifted.body);
+    // The script gets the same, and no card that is not among them.
+    let list = kim.get(&format!("/fragments/list?head=&harness={backups}")).await;
+    assert!(list.text().contains("Tapes?") && !list.text().contains("Crates?"));
+    let piece = |query: String| format!("/fragments/asks/{bottles}?view=list&{query}");
+    assert_eq!(kim.get(&piece(format!("harness={backups}"))).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(kim.get(&piece(format!("space={cellar}"))).await.status, StatusCode::OK);
+    // A closed space is nobody else's business.
+    let robin = app.signed_in(app.robin).await;
+    assert!(!robin.get(&format!("/?space={cellar}")).await.text().contains("Bottles?"));
+    assert!(!robin.get("/").await.body.contains("Cellar"));
+}
+
+#[tokio::test]
+async fn history_says_what_was_answered_to_each_of_several_questions() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let ask_id = app
+        .ask(json!({ "questions": [
+            question("a", "Which day?", json!({})),
+            question("b", "Which way?", json!({ "allow_free_text": true })),
+        ] }))
+        .await;
+    let path = format!("/asks/{ask_id}");
+    kim.submit(&kim.get(&path).await.form(&path), &[("q0", "1"), ("q1", "text"), ("t1", "by rail")]).await;
+    kim.get("/history").await.says("You answered “26 September”, “by rail”");
+}
