@@ -7,3 +7,4 @@
 pub mod away;
 pub mod claude_code;
 pub mod opencode;
+pub mod mcp;

@@ -130,6 +130,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(HELP.to_owned()) } else { Ok(total) }
 }
 
+/// Reads a length of time that is not zero and no longer than a day.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let span = duration(text)?;
+    if span.is_zero() || span > Duration::from_secs(86_400) {
+        return Err("more than nothing and at most a day, like 50s or 5m".to_owned());
+    }
+    Ok(span)
+}
+
 /// A length of time in milliseconds, held within what the store counts in.
 pub fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)

@@ -20,6 +20,7 @@ pub mod harness;
 pub mod hook;
 pub mod inbox;
 pub mod init;
+pub mod mcp;
 pub mod person;
 pub mod schema;
 pub mod serve;

@@ -20,6 +20,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use crate::app::AppState;
 use crate::http::ApiError;
+use crate::mcp;
 pub(crate) use heard::Heard;
 
 /// Every path with its methods: what the router is built from, and what `openapi.json` is held against.
@@ -34,6 +35,7 @@ pub fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/v1/runs/{run_id}", get(runs::one)),
         ("/v1/runs/{run_id}/end", post(runs::end)),
         ("/v1/me", get(me::me)),
+        ("/mcp", post(mcp::message).delete(mcp::end)),
         ("/schemas/{file}", get(docs::schema)),
         ("/problems/{code}", get(docs::problem)),
         ("/openapi.json", get(docs::openapi)),

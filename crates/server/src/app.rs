@@ -41,6 +41,8 @@ pub struct AppState {
     pub sign_in_failures: Arc<Failures>,
     /// Figures for the operator.
     pub metrics: Arc<Metrics>,
+    /// The MCP side.
+    pub mcp: Arc<chips_mcp::http::Front>,
     /// Numbers for requests, to find one in the log by.
     pub requests: Arc<RequestIds>,
     /// Who has a page in sight.
@@ -65,6 +67,7 @@ impl AppState {
             outbound,
             store,
             hosts: Arc::new(Hosts::of(&config)),
+            mcp: Arc::new(chips_mcp::http::Front::new(config.mcp, config.limits.comment)),
             config: Arc::new(config),
             stopping: CancellationToken::new(),
             token_failures: Arc::default(),

@@ -9,7 +9,7 @@ mod ask;
 mod assets;
 mod card;
 mod form;
-mod guard;
+pub(crate) mod guard;
 mod history;
 mod html;
 mod list;

@@ -7,6 +7,7 @@ pub mod auth;
 pub mod config;
 pub mod http;
 pub mod inbox;
+pub mod mcp;
 pub mod metrics;
 pub mod outbound;
 pub mod presence;

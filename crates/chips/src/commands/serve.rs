@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use chips_mcp::{BEAT, Pace};
 use chips_protocol::{PersonId, WorkspaceId};
 use chips_server::{Config, Ended, StartError};
 use chips_store::admin::{self, Admin, Initialised};
@@ -56,6 +57,12 @@ pub struct Args {
     /// Serve /metrics to others than this machine
     #[arg(long)]
     public_metrics: bool,
+    /// How long a call of an MCP tool waits for a person before it returns "pending" [default: what the client allows]
+    #[arg(long, env = "CHIPS_MCP_SLICE", value_name = "TIME", value_parser = args::span)]
+    mcp_slice: Option<Duration>,
+    /// How often a call that waits says so, where the MCP client asks for progress [default: 20s]
+    #[arg(long, env = "CHIPS_MCP_BEAT", value_name = "TIME", value_parser = args::span)]
+    mcp_beat: Option<Duration>,
     /// Play a harness that asks a sample question, and print the answer that comes back
     ///
     /// Prints a link that signs the first owner in, wherever standard output goes.
@@ -95,6 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         allow_outbound: args.allow_outbound,
         insecure: args.insecure,
         public_metrics: args.public_metrics,
+        mcp: Pace { slice: args.mcp_slice, beat: args.mcp_beat.unwrap_or(BEAT) },
         ..Config::on(match args.listen {
             Some(listen) => listen,
             None => args::listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?,

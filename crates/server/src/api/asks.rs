@@ -105,7 +105,7 @@ pub async fn one(
 }
 
 /// The ask as soon as it is closed; or as it stands when the time is up, the server stops or the client is gone.
-async fn closed_or_later(
+pub(crate) async fn closed_or_later(
     state: &AppState,
     mut caller: Caller,
     ask_id: AskId,

@@ -37,31 +37,10 @@ pub async fn append(State(state): State<AppState>, caller: Caller, request: Requ
     let uri = request.uri().clone();
     let value = body::json(request, state.config.limits.body).await?;
     Params::read(uri.query(), &[])?;
-    let sender = caller.identity.sender;
-    wrong_sender(&value, sender)?;
-    let heard = Heard::of(&state, &caller.identity, &Method::POST);
-    if let Some(run_id) = value.get("run_id").and_then(Value::as_str).and_then(|id| id.parse().ok()) {
-        heard.named(LeaseOf::Run(run_id));
-    }
-    let submitted = match validate::draft(&value) {
-        Ok(draft) => state.store.submit(sender, draft).await.map_err(|error| {
-            if let WriteError::Refused(refusal) = &error
-                && let Refusal::AlreadyClosed(answer) = &**refusal
-            {
-                heard.gets(answer);
-            }
-            ApiError::from(error)
-        })?,
-        Err(faults) => match replayed(&state, sender, &value).await? {
-            Some(record) => Submitted::Replayed { record, differs: true },
-            None => return Err(ApiError::from(Refusal::Invalid(faults)).into()),
-        },
-    };
-    let (status, record, replayed, differs) = match submitted {
+    let (status, record, replayed, differs) = match write(&state, &caller, &value).await? {
         Submitted::Appended(record) => (StatusCode::CREATED, record, false, false),
         Submitted::Replayed { record, differs } => (StatusCode::OK, record, true, differs),
     };
-    heard.gets(&record.event);
     let mut response = (status, json_header(), Body::from(record.json.clone())).into_response();
     if replayed {
         response.headers_mut().insert(REPLAYED, TRUE);
@@ -70,6 +49,33 @@ pub async fn append(State(state): State<AppState>, caller: Caller, request: Requ
         response.headers_mut().insert(DIFFERS, TRUE);
     }
     Ok(response)
+}
+
+/// Checks an event that a caller sent, in the contract's order, and has it judged.
+pub(crate) async fn write(state: &AppState, caller: &Caller, value: &Value) -> Result<Submitted, ApiError> {
+    let sender = caller.identity.sender;
+    wrong_sender(value, sender)?;
+    let heard = Heard::of(state, &caller.identity, &Method::POST);
+    if let Some(run_id) = value.get("run_id").and_then(Value::as_str).and_then(|id| id.parse().ok()) {
+        heard.named(LeaseOf::Run(run_id));
+    }
+    let submitted = match validate::draft(value) {
+        Ok(draft) => state.store.submit(sender, draft).await.map_err(|error| {
+            if let WriteError::Refused(refusal) = &error
+                && let Refusal::AlreadyClosed(answer) = &**refusal
+            {
+                heard.gets(answer);
+            }
+            ApiError::from(error)
+        })?,
+        Err(faults) => match replayed(state, sender, value).await? {
+            Some(record) => Submitted::Replayed { record, differs: true },
+            None => return Err(Refusal::Invalid(faults).into()),
+        },
+    };
+    let (Submitted::Appended(record) | Submitted::Replayed { record, .. }) = &submitted;
+    heard.gets(&record.event);
+    Ok(submitted)
 }
 
 /// What the sender's accepted write with the body's key appended: a body that is no event any more is a replay too.

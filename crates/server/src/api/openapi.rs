@@ -93,8 +93,11 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator) -> Value {
     }
     let mut responses = Map::new();
     for Reply { status, description, media_type, body } in endpoint.replies {
-        let content = json!({ *media_type: { "schema": schema(*body, generator) } });
-        responses.insert(status.to_string(), json!({ "description": description, "content": content }));
+        let mut response = json!({ "description": description });
+        if *status != 204 {
+            response["content"] = json!({ *media_type: { "schema": schema(*body, generator) } });
+        }
+        responses.insert(status.to_string(), response);
     }
     for (status, codes) in problems(endpoint) {
         let codes: Vec<String> = codes.iter().map(|code| format!("`{}`", code.as_str())).collect();

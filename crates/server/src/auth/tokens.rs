@@ -26,6 +26,11 @@ impl Credential {
             .then(|| Self(secret::sha256(token)))
     }
 
+    /// What only whoever has the token, and this server, know.
+    pub(crate) const fn secret(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Whom the credential speaks for now.
     ///
     /// # Errors

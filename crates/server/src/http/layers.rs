@@ -104,7 +104,7 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
 
 /// Whether a path belongs to the API, so that whatever goes wrong there is told as JSON.
 fn is_api(uri: &Uri) -> bool {
-    uri.path() == "/v1" || uri.path().starts_with("/v1/")
+    uri.path() == "/v1" || uri.path().starts_with("/v1/") || uri.path() == "/mcp"
 }
 
 /// Methods are the peer's text: those that are not known are counted together.

@@ -75,6 +75,11 @@ impl ApiError {
         &self.problem
     }
 
+    /// How long to wait before another attempt, in seconds, where that is said.
+    pub fn retry_after_s(&self) -> Option<u64> {
+        self.retry_after_s
+    }
+
     /// The body, with the problem's page at this address.
     pub(crate) fn json(&self, base_url: &str) -> Vec<u8> {
         let problem =

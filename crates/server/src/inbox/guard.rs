@@ -50,7 +50,7 @@ pub(crate) async fn guard(State(state): State<AppState>, request: Request, next:
 
 /// Whether a browser says that a page of this very site made the request. Without `Origin` and without fetch metadata nobody
 /// says so, and it counts as foreign.
-fn same_origin(headers: &HeaderMap, public_url: Option<&url::Url>) -> bool {
+pub(crate) fn same_origin(headers: &HeaderMap, public_url: Option<&url::Url>) -> bool {
     let site = only(headers, &HeaderName::from_static("sec-fetch-site"));
     let origin = only(headers, &header::ORIGIN);
     match (site, origin) {

@@ -1,0 +1,82 @@
+//! What the tools need of Chips.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chips_protocol::api::{Ask, AskState};
+use chips_protocol::problem::Problem;
+use chips_protocol::{AskId, OnNoAnswer, Question};
+use serde_json::Number;
+
+use crate::memory::Handed;
+
+/// The side of Chips where one conversation with a model asks.
+pub trait Desk: Send + Sync + 'static {
+    /// What tells this conversation from others, so that two calls of it with the same questions wait for each other.
+    fn conversation(&self) -> u64;
+
+    /// The ask of this conversation, if there is one, that [`Asking::is`] these questions.
+    fn find(&self, asking: &Asking) -> impl Future<Output = Result<Option<Ask>, Trouble>> + Send;
+
+    /// Asks anew, in the run that belongs to this title.
+    fn ask(&self, asking: &Asking) -> impl Future<Output = Result<Ask, Trouble>> + Send;
+
+    /// The ask as soon as it is closed, or as it stands once this time is up or Chips stops.
+    fn wait(&self, ask_id: AskId, slice: Duration) -> impl Future<Output = Result<Ask, Trouble>> + Send;
+
+    /// Takes the question back. One that was closed already comes back as it was closed.
+    fn withdraw(&self, ask_id: AskId) -> impl Future<Output = Result<Ask, Trouble>> + Send;
+
+    /// Notes that the outcome of this ask has gone out to the model.
+    fn handed_over(&self, ask_id: AskId) -> impl Future<Output = ()> + Send;
+}
+
+/// Questions that a model wants answered; they keep the contract.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// What people call the work that the questions belong to, where the model says so.
+    pub title: Option<String>,
+    /// One to four.
+    pub questions: Vec<Question>,
+    /// How long to wait for an answer; for ever where it is left out.
+    pub timeout_seconds: Option<Number>,
+    /// What happens then.
+    pub on_no_answer: Option<OnNoAnswer>,
+    pub(crate) handed: Arc<Handed>,
+}
+
+impl Asking {
+    /// Whether an ask is these very questions, asked before: it is open, or it was closed and the model has not been told.
+    ///
+    /// Only the questions count. A model that calls again with another time-out still means the same question.
+    pub fn is(&self, ask: &Ask) -> bool {
+        let wanted =
+            ask.state == AskState::Open || (ask.acknowledged_at.is_none() && !self.handed.contains(ask.ask_id));
+        wanted && ask.ask.as_ask().is_some_and(|asked| same(&asked.questions, &self.questions))
+    }
+}
+
+/// Equal questions; what is absent counts as false.
+fn same(one: &[Question], other: &[Question]) -> bool {
+    let plain = |question: &Question| Question {
+        multi_select: Some(question.multi()),
+        allow_free_text: Some(question.free_text()),
+        ..question.clone()
+    };
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| plain(one) == plain(other))
+}
+
+/// Why Chips did not do what a tool is for.
+#[derive(Debug, Clone)]
+pub enum Trouble {
+    /// Chips refuses.
+    Refused {
+        /// What it says.
+        problem: Box<Problem>,
+        /// How long it wishes to be left alone, in seconds, where it says so.
+        retry_after_s: Option<u64>,
+    },
+    /// Chips can't be reached, or it is not Chips that replies: where, and what happened.
+    Unreachable(String),
+}

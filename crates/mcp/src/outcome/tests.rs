@@ -1,0 +1,1 @@
+//! The words and the fields of outcomes.
