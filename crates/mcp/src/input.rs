@@ -15,17 +15,17 @@ pub(crate) struct AskPerson {
     pub questions: Vec<NewQuestion>,
     /// The work that the questions belong to, in a few words, such as "Upgrade the payments service". The person sees
     /// it beside the question. Keep it the same for all questions of the same work.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 300))]
     pub title: Option<String>,
     /// After how many seconds to stop waiting for an answer. Leave it out to wait until the person answers, which is
     /// almost always right: people may be away for hours. Set it only where the work can go on without an answer.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64", range(max = 31_536_000), extend("exclusiveMinimum" = 0))]
     pub timeout_seconds: Option<Number>,
     /// What you will do if timeout_seconds passes: take the default_value of each question that has one (use_default),
     /// give up what depends on the answer (cancel), or go on without an answer (continue).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Policy")]
     pub on_no_answer: Option<OnNoAnswer>,
 }
@@ -55,20 +55,20 @@ pub(crate) struct NewQuestion {
     #[schemars(length(min = 2, max = 4))]
     pub options: Vec<NewOption>,
     /// Whether the person may choose more than one option; false if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub multi_select: Option<bool>,
     /// Whether the person may type an answer of their own; false if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub allow_free_text: Option<bool>,
     /// The `value` of the option that is taken if nobody answers in time. Only where silence really may decide; leave it
     /// out otherwise.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1))]
     pub default_value: Option<String>,
     /// A name of yours for the question, which comes back with its answer; q1, q2 and so on if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 100))]
     pub question_id: Option<String>,
 }
@@ -81,11 +81,11 @@ pub(crate) struct NewOption {
     #[schemars(length(min = 1, max = 300))]
     pub label: String,
     /// What choosing it means, where the label does not say it all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(max = 2000))]
     pub description: Option<String>,
     /// What comes back to you if it is chosen; the label if left out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", length(min = 1, max = 300))]
     pub value: Option<String>,
 }
@@ -174,7 +174,8 @@ pub(crate) fn which(arguments: Map<String, Value>) -> Result<AskId, Vec<Fault>> 
         vec![Fault::new("/ask_id", FaultCode::Required, format!("give ask_id and nothing else ({error})"))]
     })?;
     which.ask_id.trim().parse().map_err(|_| {
-        let message = "this is no ask_id; it looks like qst_01K4ZQPX000000000000000009 and came with the result of ask_person";
+        let message =
+            "this is no ask_id; it looks like qst_01K4ZQPX000000000000000009 and came with the result of ask_person";
         vec![Fault::new("/ask_id", FaultCode::BadId, message)]
     })
 }

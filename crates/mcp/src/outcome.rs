@@ -26,15 +26,15 @@ pub(crate) struct Outcome {
     /// One entry for each question that has an answer; a question without an entry was left unanswered.
     pub answers: Vec<Answered>,
     /// Who answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "By")]
     pub answered_by: Option<By>,
     /// When it was closed (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub answered_at: Option<String>,
     /// Until when an answer is waited for, where the question has a time-out (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub deadline: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Answered {
     /// The labels of the chosen options, in the same order.
     pub labels: Vec<String>,
     /// What was typed instead of, or beside, the options.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FreeText")]
     pub free_text: Option<FreeText>,
     /// True where nobody answered and this is the default that the question came with.
@@ -106,7 +106,9 @@ impl Outcome {
         };
         let (asked, closed) = (ask.ask.as_ask(), ask.answer.as_ref().and_then(|event| event.as_answered()));
         let answers: Vec<Answered> = match (asked, closed) {
-            (Some(asked), Some(closed)) => closed.answers.iter().map(|answer| answered(asked, answer, status)).collect(),
+            (Some(asked), Some(closed)) => {
+                closed.answers.iter().map(|answer| answered(asked, answer, status)).collect()
+            }
             _ => Vec::new(),
         };
         let open = status == Status::Pending;
@@ -248,7 +250,9 @@ pub(crate) fn trouble(trouble: &Trouble, asking: bool) -> CallToolResult {
             "Too many questions are open or were asked in the last hour. Don't ask now: try again{after}, put questions \
              together into one call, withdraw those that no longer matter, or go on without asking."
         ),
-        ProblemCode::NotFound => "No question of yours has this ask_id. Take the one that ask_person returned.".to_owned(),
+        ProblemCode::NotFound => {
+            "No question of yours has this ask_id. Take the one that ask_person returned.".to_owned()
+        }
         ProblemCode::Unavailable => format!("Nothing is lost. Call this tool again{after} with the same arguments."),
         ProblemCode::InvalidEvent => "Correct the arguments at these places and call the tool again.".to_owned(),
         _ => "Tell the user what Chips says; don't make an answer up.".to_owned(),

@@ -31,8 +31,7 @@ pub async fn message(
     let value = body::json(Request::from_parts(parts, body), state.config.limits.body).await?;
     Params::read(uri.query(), &[])?;
     may_speak(&state, &caller, &headers)?;
-    let arrival =
-        state.mcp.arrival(&headers, &value, caller.credential.secret(), now_s(&state)).map_err(refused)?;
+    let arrival = state.mcp.arrival(&headers, &value, caller.credential.secret(), now_s(&state)).map_err(refused)?;
 
     let mut message = axum::http::Request::new(value.to_string().into());
     *message.method_mut() = axum::http::Method::POST;

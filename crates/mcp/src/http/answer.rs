@@ -63,7 +63,10 @@ pub(super) async fn answer<D: Desk>(mut inner: Answering, call: Call<D>, comment
 }
 
 fn is_stream(response: &Inner) -> bool {
-    response.headers().get(CONTENT_TYPE).is_some_and(|media_type| media_type.as_bytes().starts_with(EVENT_STREAM.as_bytes()))
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|media_type| media_type.as_bytes().starts_with(EVENT_STREAM.as_bytes()))
 }
 
 /// An answer in one piece. It counts as told once the connection takes it.

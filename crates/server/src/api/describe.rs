@@ -308,12 +308,7 @@ pub(super) const OPERATIONS: &[Endpoint] = &[
         body: Some(Body::Object),
         replies: &[
             json(200, "The JSON-RPC response.", Body::Object),
-            Reply {
-                status: 202,
-                description: "A notification was taken.",
-                media_type: "text/plain",
-                body: Body::Text,
-            },
+            Reply { status: 202, description: "A notification was taken.", media_type: "text/plain", body: Body::Text },
         ],
         problems: &[ProblemCode::WrongSender, ProblemCode::NotFound],
     },

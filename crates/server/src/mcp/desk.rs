@@ -84,8 +84,7 @@ impl Hall {
     }
 
     async fn open(&self, title: Option<&str>, run_id: Option<RunId>) -> Result<Run, ApiError> {
-        let (run, opened) =
-            self.state.store.open_run(self.caller.identity.sender, self.new_run(title, run_id)).await?;
+        let (run, opened) = self.state.store.open_run(self.caller.identity.sender, self.new_run(title, run_id)).await?;
         if !opened {
             Heard::of(&self.state, &self.caller.identity, &Method::POST).named(LeaseOf::Run(run.run_id));
         }
@@ -209,14 +208,7 @@ impl Desk for Hall {
     async fn wait(&self, ask_id: AskId, slice: Duration) -> Result<Ask, Trouble> {
         let heard = Heard::of(&self.state, &self.caller.identity, &Method::POST);
         heard.named(LeaseOf::Ask(ask_id));
-        let waited = asks::closed_or_later(
-            &self.state,
-            self.caller.clone(),
-            ask_id,
-            slice,
-            &heard,
-            self.peer.as_ref(),
-        );
+        let waited = asks::closed_or_later(&self.state, self.caller.clone(), ask_id, slice, &heard, self.peer.as_ref());
         let ask = waited.await.map_err(trouble)?;
         heard.gets_ask(&ask);
         Ok(ask)
