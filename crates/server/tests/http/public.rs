@@ -51,7 +51,7 @@ async fn every_described_endpoint_is_served_with_its_methods_and_no_others() {
             .replace("{run_id}", &id("run_"))
             .replace("{file}", "question.ask.json")
             .replace("{code}", "not_found");
-        let reply = Reply::to(request(&app, "DELETE", &real)).await;
+        let reply = Reply::to(request(&app, "PATCH", &real)).await;
         reply.problem(405, "method_not_allowed");
         let allowed: BTreeSet<String> =
             reply.header("allow").unwrap().split(',').map(|method| method.trim().to_owned()).collect();
