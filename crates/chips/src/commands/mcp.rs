@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::adapters::mcp::Bridge;
 use crate::{args, config, exit, logging, remote, runtime};
 
-/// Ask people from any MCP client: serve the tools ask_person, wait_for_answer and withdraw_question on standard input and output
+/// Let any MCP client ask people: serve the MCP tools on standard input and output
 ///
-/// An MCP client starts it. It speaks for the harness that CHIPS_TOKEN or `chips connect` names, in the folder that it is
+/// The tools are ask_person, wait_for_answer and withdraw_question. An MCP client starts it. It speaks for the harness that CHIPS_TOKEN or `chips connect` names, in the folder that it is
 /// started in. Nothing but the protocol goes to standard output; its log goes to standard error. When the client closes
 /// its input it ends; a question that is open then stays open, and is taken up again by the next start in this folder.
 #[derive(Debug, clap::Args)]
