@@ -6,5 +6,5 @@
 
 pub mod away;
 pub mod claude_code;
-pub mod opencode;
 pub mod mcp;
+pub mod opencode;
