@@ -8,9 +8,9 @@ const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 function make(tag, props, ...children) {
-  const node = Object.assign(document.createElement(tag), props);
-  node.append(...children);
-  return node;
+	const node = Object.assign(document.createElement(tag), props);
+	node.append(...children);
+	return node;
 }
 const button = (word, onclick) => make("button", { type: "button", className: "plain", onclick }, say(word));
 const blank = (text) => !text?.trim();
@@ -26,25 +26,25 @@ const unit = (n, name) => new Intl.NumberFormat(locale, { style: "unit", unit: n
 const hour = { hour: "2-digit", minute: "2-digit" };
 const hours = new Intl.DateTimeFormat(locale, hour), dates = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", ...hour });
 function left(ms) {
-  const s = Math.ceil(ms / 1000);
-  if (s <= 0) return say("due");
-  const t = s < 3600 ? `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`
-    : s < 86400 ? `${unit(s / 3600, "hour")} ${unit((s % 3600) / 60, "minute")}`
-    : `${unit(s / 86400, "day")} ${unit((s % 86400) / 3600, "hour")}`;
-  return say("until", { t });
+	const s = Math.ceil(ms / 1000);
+	if (s <= 0) return say("due");
+	const t = s < 3600 ? `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`
+		: s < 86400 ? `${unit(s / 3600, "hour")} ${unit((s % 3600) / 60, "minute")}`
+		: `${unit(s / 86400, "day")} ${unit((s % 86400) / 3600, "hour")}`;
+	return say("until", { t });
 }
 function tell(time) {
-  const at = Date.parse(time.dateTime), kind = time.dataset.t, s = (now() - at) / 1000;
-  const day = (ms) => new Date(ms).toDateString();
-  const text = kind === "until" ? left(-s * 1000)
-    : kind === "ago" && s < 86400 ? (s < 60 ? say("now") : s < 3600 ? unit(s / 60, "minute") : unit(s / 3600, "hour"))
-    : (day(at) === day(now()) ? hours : dates).format(at);
-  if (time.textContent !== text) time.textContent = text;
+	const at = Date.parse(time.dateTime), kind = time.dataset.t, s = (now() - at) / 1000;
+	const day = (ms) => new Date(ms).toDateString();
+	const text = kind === "until" ? left(-s * 1000)
+		: kind === "ago" && s < 86400 ? (s < 60 ? say("now") : s < 3600 ? unit(s / 60, "minute") : unit(s / 3600, "hour"))
+		: (day(at) === day(now()) ? hours : dates).format(at);
+	if (time.textContent !== text) time.textContent = text;
 }
 function drain(card) {
-  const ms = card.dataset.deadline - now();
-  card.classList.toggle("hurry", ms < 60000);
-  all("progress", card).forEach((bar) => { bar.value = bar.max - ms; });
+	const ms = card.dataset.deadline - now();
+	card.classList.toggle("hurry", ms < 60000);
+	all("progress", card).forEach((bar) => { bar.value = bar.max - ms; });
 }
 
 // Drafts: what was typed survives a reload, a closed question and a session that has ended.
@@ -53,11 +53,11 @@ const drafts = () => { try { return JSON.parse(localStorage[DRAFTS]); } catch { 
 const named = (card, field) => [person, card.dataset.ask, field].join();
 const draft = (card, field) => drafts()[named(card, field)]?.[0];
 function store(card, fields, text) {
-  const kept = Object.fromEntries(Object.entries(drafts()).filter(([, [, at]]) => Date.now() - at < WEEK));
-  fields.forEach((field) => {
-    if (blank(text)) delete kept[named(card, field)]; else kept[named(card, field)] = [text, Date.now()];
-  });
-  try { localStorage[DRAFTS] = JSON.stringify(kept); } catch { /* no storage: the text lives as long as the page */ }
+	const kept = Object.fromEntries(Object.entries(drafts()).filter(([, [, at]]) => Date.now() - at < WEEK));
+	fields.forEach((field) => {
+		if (blank(text)) delete kept[named(card, field)]; else kept[named(card, field)] = [text, Date.now()];
+	});
+	try { localStorage[DRAFTS] = JSON.stringify(kept); } catch { /* no storage: the text lives as long as the page */ }
 }
 const typed = (root) => all("textarea", root).map((area) => area.value).filter((text) => !blank(text));
 
@@ -70,399 +70,399 @@ const isBusy = (card) => card?.classList.contains("sending");
 const stirred = new WeakMap(), begun = tickOf(), stirs = (card) => tickOf() - (stirred.get(card) ?? begun) < 400;
 const top = (card) => card.getBoundingClientRect().top;
 function shift(change) {
-  const before = new Map(all(".card").map((card) => [card, top(card)]));
-  change();
-  all(".card").forEach((card) => { if (!(Math.abs(before.get(card) - top(card)) <= 2)) stirred.set(card, tickOf()); });
+	const before = new Map(all(".card").map((card) => [card, top(card)]));
+	change();
+	all(".card").forEach((card) => { if (!(Math.abs(before.get(card) - top(card)) <= 2)) stirred.set(card, tickOf()); });
 }
 // Neither does any card take the click that only brings the window to the front.
 let front = -Infinity, raised;
 addEventListener("focus", () => { front = tickOf(); });
 addEventListener("pointerdown", () => { raised = tickOf() - front < 200; }, true);
 document.addEventListener("click", (event) => {
-  const { target } = event, card = target.closest(".card");
-  if (event.detail && card && (raised || stirs(card))) {
-    event.preventDefault();
-    event.stopImmediatePropagation();
-  } else if (target.closest(".all")) {
-    event.preventDefault();
-    shift(() => { target.closest("form").classList.remove("folded"); target.remove(); });
-  }
+	const { target } = event, card = target.closest(".card");
+	if (event.detail && card && (raised || stirs(card))) {
+		event.preventDefault();
+		event.stopImmediatePropagation();
+	} else if (target.closest(".all")) {
+		event.preventDefault();
+		shift(() => { target.closest("form").classList.remove("folded"); target.remove(); });
+	}
 }, true);
 
 const watcher = new IntersectionObserver((seen) => seen.forEach(({ isIntersecting, target }) => {
-  if (!isIntersecting) return;
-  watcher.unobserve(target);
-  refresh(target.dataset.ask);
+	if (!isIntersecting) return;
+	watcher.unobserve(target);
+	refresh(target.dataset.ask);
 }), { rootMargin: "500px" });
 function dress(card) {
-  all("time", card).forEach(tell);
-  if (card.dataset.deadline) drain(card);
-  if ("stub" in card.dataset) watcher.observe(card);
-  all("form textarea", card).filter((area) => blank(area.value) && !blank(draft(card, area.name))).forEach((area) => {
-    area.value = draft(card, area.name);
-    meant(area);
-  });
-  all("textarea", card).forEach(grow);
-  all("form", card).forEach(count);
-  if (!isOpen(card)) keep(card, FIELDS.map((field) => draft(card, field)));
+	all("time", card).forEach(tell);
+	if (card.dataset.deadline) drain(card);
+	if ("stub" in card.dataset) watcher.observe(card);
+	all("form textarea", card).filter((area) => blank(area.value) && !blank(draft(card, area.name))).forEach((area) => {
+		area.value = draft(card, area.name);
+		meant(area);
+	});
+	all("textarea", card).forEach(grow);
+	all("form", card).forEach(count);
+	if (!isOpen(card)) keep(card, FIELDS.map((field) => draft(card, field)));
 }
 // What was typed and not sent stays with the closed card, to be copied.
 function keep(card, texts) {
-  const box = one(".box", card), shown = typed(card);
-  const more = texts.filter((text) => !blank(text) && !shown.includes(text) && !box.textContent.includes(text.trim()));
-  let kept = one(".kept", card);
-  if (more.length && !kept) box.append((kept = make("div", { className: "kept" })));
-  more.forEach((value) => kept.append(make("label", {}, make("span", {}, say("kept")), make("textarea", { readOnly: true, dir: "auto", value }))));
-  if (!kept || one("button", kept)) return;
-  const copy = async ({ target }) => {
-    try { await navigator.clipboard.writeText(typed(kept).join("\n\n")); } catch { one("textarea", kept).select(); document.execCommand("copy"); }
-    target.textContent = say("copied");
-  };
-  const discard = () => { store(card, FIELDS); shift(() => kept.remove()); };
-  kept.append(make("p", { className: "row" }, button("copy", copy), button("discard", discard)));
+	const box = one(".box", card), shown = typed(card);
+	const more = texts.filter((text) => !blank(text) && !shown.includes(text) && !box.textContent.includes(text.trim()));
+	let kept = one(".kept", card);
+	if (more.length && !kept) box.append((kept = make("div", { className: "kept" })));
+	more.forEach((value) => kept.append(make("label", {}, make("span", {}, say("kept")), make("textarea", { readOnly: true, dir: "auto", value }))));
+	if (!kept || one("button", kept)) return;
+	const copy = async ({ target }) => {
+		try { await navigator.clipboard.writeText(typed(kept).join("\n\n")); } catch { one("textarea", kept).select(); document.execCommand("copy"); }
+		target.textContent = say("copied");
+	};
+	const discard = () => { store(card, FIELDS); shift(() => kept.remove()); };
+	kept.append(make("p", { className: "row" }, button("copy", copy), button("discard", discard)));
 }
 
 const shelf = (card) => one(`[data-shelf=${card.dataset.shelf}] > .cards`);
 function insert(card) {
-  const cards = shelf(card), others = [...(cards?.children ?? [])];
-  if (!cards) return;
-  if (!isOpen(card)) {
-    cards.prepend(card);
-    return others.slice(4).forEach((old) => { if (!one(".kept", old)) old.remove(); });
-  }
-  const same = (a, b) => a?.dataset.run === b?.dataset.run, later = (other) => other.dataset.order > card.dataset.order;
-  const mates = others.filter((other) => same(other, card));
-  const next = mates.length ? mates.find(later) ?? mates.at(-1).nextSibling : others.find((other, at) => !same(other, others[at - 1]) && later(other));
-  cards.insertBefore(card, next ?? null);
+	const cards = shelf(card), others = [...(cards?.children ?? [])];
+	if (!cards) return;
+	if (!isOpen(card)) {
+		cards.prepend(card);
+		return others.slice(4).forEach((old) => { if (!one(".kept", old)) old.remove(); });
+	}
+	const same = (a, b) => a?.dataset.run === b?.dataset.run, later = (other) => other.dataset.order > card.dataset.order;
+	const mates = others.filter((other) => same(other, card));
+	const next = mates.length ? mates.find(later) ?? mates.at(-1).nextSibling : others.find((other, at) => !same(other, others[at - 1]) && later(other));
+	cards.insertBefore(card, next ?? null);
 }
 function totals() {
-  all(".shelf:not([data-shelf=closed]) > .cards > .card").forEach((card) => {
-    card.classList.toggle("again", card.previousElementSibling?.dataset.run === card.dataset.run);
-  });
-  const sheet = one("#list");
-  if (!sheet) return;
-  const open = all("[data-state=open]", sheet), n = open.length, waiting = open.filter((card) => card.dataset.shelf === "waiting").length;
-  one("[data-hero]").textContent = counted("waits", waiting);
-  one("[data-also]").textContent = counted("also", n - waiting);
-  // What is sifted or further down does not say how many there are in all.
-  if (sift) return;
-  const many = n + ("more" in sheet.dataset ? "+" : ""), badge = one("[data-count]");
-  document.title = (n ? `(${many}) ` : "") + document.title.replace(/^\(\d+\+?\) /, "");
-  badge.hidden = !n;
-  badge.textContent = many;
-  navigator.setAppBadge?.(n).catch(() => {});
+	all(".shelf:not([data-shelf=closed]) > .cards > .card").forEach((card) => {
+		card.classList.toggle("again", card.previousElementSibling?.dataset.run === card.dataset.run);
+	});
+	const sheet = one("#list");
+	if (!sheet) return;
+	const open = all("[data-state=open]", sheet), n = open.length, waiting = open.filter((card) => card.dataset.shelf === "waiting").length;
+	one("[data-hero]").textContent = counted("waits", waiting);
+	one("[data-also]").textContent = counted("also", n - waiting);
+	// What is sifted or further down does not say how many there are in all.
+	if (sift) return;
+	const many = n + ("more" in sheet.dataset ? "+" : ""), badge = one("[data-count]");
+	document.title = (n ? `(${many}) ` : "") + document.title.replace(/^\(\d+\+?\) /, "");
+	badge.hidden = !n;
+	badge.textContent = many;
+	navigator.setAppBadge?.(n).catch(() => {});
 }
 const announce = (word, what) => { byId("said").textContent = say(word, { what: what.textContent.trim().slice(0, 140) }); };
 
 // Puts a card that the server rendered where it belongs. An older one never takes the place of a newer.
 function place(card, unsent) {
-  const id = card.dataset.ask, old = byId(id);
-  if (seq(card) < Math.max(newest(id), old ? seq(old) : 0)) return;
-  note(id, seq(card));
-  const arrived = !old && isOpen(card), closed = old && isOpen(old) && !isOpen(card), moves = old?.dataset.shelf !== card.dataset.shelf;
-  // The open card that is there may hold what somebody is typing.
-  if (old && isOpen(card) && isOpen(old) && !unsent && !("stub" in old.dataset) && (!moves || typed(old).length)) return;
-  shift(() => {
-    const focused = old?.contains(document.activeElement), texts = unsent ?? (old ? typed(old) : []);
-    old?.replaceWith(card);
-    if (!old || (isOpen(card) && moves)) insert(card);
-    if (!isOpen(card)) keep(card, texts);
-    if (focused) card.focus({ preventScroll: true });
-    totals();
-  });
-  if (!card.isConnected) return;
-  dress(card);
-  if (arrived) {
-    card.classList.add("fresh");
-    announce("arrived", byId(`p-${id}`));
-  } else if (closed) {
-    announce("closed", one(".says", card));
-    setTimeout(settle, 4000, card);
-    // That the answer has arrived is no event.
-    if (!list) setTimeout(refresh, 3000, id);
-  }
+	const id = card.dataset.ask, old = byId(id);
+	if (seq(card) < Math.max(newest(id), old ? seq(old) : 0)) return;
+	note(id, seq(card));
+	const arrived = !old && isOpen(card), closed = old && isOpen(old) && !isOpen(card), moves = old?.dataset.shelf !== card.dataset.shelf;
+	// The open card that is there may hold what somebody is typing.
+	if (old && isOpen(card) && isOpen(old) && !unsent && !("stub" in old.dataset) && (!moves || typed(old).length)) return;
+	shift(() => {
+		const focused = old?.contains(document.activeElement), texts = unsent ?? (old ? typed(old) : []);
+		old?.replaceWith(card);
+		if (!old || (isOpen(card) && moves)) insert(card);
+		if (!isOpen(card)) keep(card, texts);
+		if (focused) card.focus({ preventScroll: true });
+		totals();
+	});
+	if (!card.isConnected) return;
+	dress(card);
+	if (arrived) {
+		card.classList.add("fresh");
+		announce("arrived", byId(`p-${id}`));
+	} else if (closed) {
+		announce("closed", one(".says", card));
+		setTimeout(settle, 4000, card);
+		// That the answer has arrived is no event.
+		if (!list) setTimeout(refresh, 3000, id);
+	}
 }
 // A closed card goes to its shelf once it has been seen, unless somebody is busy with it.
 function settle(card) {
-  if (!card.isConnected || !shelf(card) || card.parentNode === shelf(card) || one(".kept", card)) return;
-  if (document.hidden || card.matches(":hover, :focus-within")) setTimeout(settle, 3000, card);
-  else shift(() => { insert(card); totals(); });
+	if (!card.isConnected || !shelf(card) || card.parentNode === shelf(card) || one(".kept", card)) return;
+	if (document.hidden || card.matches(":hover, :focus-within")) setTimeout(settle, 3000, card);
+	else shift(() => { insert(card); totals(); });
 }
 
 // Sending
 function line(box, text, ...more) {
-  one(":scope > .state", box)?.remove();
-  if (text) box.append(make("div", { className: "state", role: "status" }, make("span", {}, text), ...more));
+	one(":scope > .state", box)?.remove();
+	if (text) box.append(make("div", { className: "state", role: "status" }, make("span", {}, text), ...more));
 }
 function free(card) {
-  card.classList.remove("sending");
-  all(".sent", card).forEach((by) => by.classList.remove("sent"));
-  line(one(".box", card));
+	card.classList.remove("sending");
+	all(".sent", card).forEach((by) => by.classList.remove("sent"));
+	line(one(".box", card));
 }
 const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
 const signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
 document.addEventListener("submit", (event) => {
-  const form = event.target, card = form.closest(".card"), by = event.submitter;
-  if ("signOut" in form.dataset) localStorage.removeItem(DRAFTS);
-  if (!card) return;
-  event.preventDefault();
-  if (isBusy(card)) return;
-  const data = new URLSearchParams(new FormData(form, by)), unsent = [];
-  // Where one is taken, the option that is chosen says what is meant; a text beside it stays a draft.
-  all(".q:not(:has(.tick)) textarea", form).forEach(({ name, value }) => {
-    if (blank(value) || !(data.get(name.replace("t", "q")) ?? "text").match(/\d/)) return;
-    data.delete(name);
-    unsent.push(value);
-  });
-  const go = () => send(card, form.action, data, unsent, 0), room = (card.dataset.deadline ?? Infinity) - now();
-  card.classList.add("sending");
-  by?.classList.add("sent");
-  // The chance to undo never takes an answer near its deadline.
-  const wait = by?.matches(".tap .chip") && room >= 10000 ? Math.min(body.dataset.undo, room - 2000) : 0;
-  if (wait > 0) defer(card, by, wait, go); else go();
+	const form = event.target, card = form.closest(".card"), by = event.submitter;
+	if ("signOut" in form.dataset) localStorage.removeItem(DRAFTS);
+	if (!card) return;
+	event.preventDefault();
+	if (isBusy(card)) return;
+	const data = new URLSearchParams(new FormData(form, by)), unsent = [];
+	// Where one is taken, the option that is chosen says what is meant; a text beside it stays a draft.
+	all(".q:not(:has(.tick)) textarea", form).forEach(({ name, value }) => {
+		if (blank(value) || !(data.get(name.replace("t", "q")) ?? "text").match(/\d/)) return;
+		data.delete(name);
+		unsent.push(value);
+	});
+	const go = () => send(card, form.action, data, unsent, 0), room = (card.dataset.deadline ?? Infinity) - now();
+	card.classList.add("sending");
+	by?.classList.add("sent");
+	// The chance to undo never takes an answer near its deadline.
+	const wait = by?.matches(".tap .chip") && room >= 10000 ? Math.min(body.dataset.undo, room - 2000) : 0;
+	if (wait > 0) defer(card, by, wait, go); else go();
 });
 // A tap that can still be undone. Whatever ends the wait sends it, but for "Undo" itself.
 const pending = new Map();
 function defer(card, by, wait, go) {
-  const what = one(".t", by), until = tickOf() + wait, text = make("span", { ariaHidden: true }), inside = card.contains(document.activeElement);
-  const show = () => { text.textContent = say("undoIn", { what: what.textContent.slice(0, 60), s: Math.ceil((until - tickOf()) / 1000) }); };
-  const end = (act) => {
-    clearInterval(shows);
-    clearTimeout(sends);
-    if (pending.delete(card)) act();
-  };
-  const takeBack = () => end(() => {
-    free(card);
-    by.focus({ preventScroll: true });
-    announce("undone", what);
-  });
-  const shows = setInterval(show, 250), flush = () => end(() => { line(one(".box", card)); go(); }), sends = setTimeout(flush, wait);
-  const undo = button("undo", takeBack);
-  pending.set(card, { flush, takeBack });
-  show();
-  line(one(".box", card), text, undo);
-  if (inside) undo.focus({ preventScroll: true });
-  announce("undoSaid", what);
+	const what = one(".t", by), until = tickOf() + wait, text = make("span", { ariaHidden: true }), inside = card.contains(document.activeElement);
+	const show = () => { text.textContent = say("undoIn", { what: what.textContent.slice(0, 60), s: Math.ceil((until - tickOf()) / 1000) }); };
+	const end = (act) => {
+		clearInterval(shows);
+		clearTimeout(sends);
+		if (pending.delete(card)) act();
+	};
+	const takeBack = () => end(() => {
+		free(card);
+		by.focus({ preventScroll: true });
+		announce("undone", what);
+	});
+	const shows = setInterval(show, 250), flush = () => end(() => { line(one(".box", card)); go(); }), sends = setTimeout(flush, wait);
+	const undo = button("undo", takeBack);
+	pending.set(card, { flush, takeBack });
+	show();
+	line(one(".box", card), text, undo);
+	if (inside) undo.focus({ preventScroll: true });
+	announce("undoSaid", what);
 }
 const flushAll = () => pending.forEach(({ flush }) => flush());
 async function send(card, url, data, unsent, tries) {
-  const box = one(".box", card), slow = setTimeout(line, 700, box, say("sending")), keepalive = `${data}`.length < 60000;
-  let response, text;
-  try {
-    response = await fetch(url, { method: "POST", body: data, keepalive, headers: { "x-chips-piece": piece }, signal: AbortSignal.timeout(20000) });
-    text = await response.text();
-  } catch { response = null; }
-  clearTimeout(slow);
-  if (!response || response.status >= 500) {
-    // The same ids go out again, so it arrives once however often it is sent.
-    const again = () => {
-      clearTimeout(timer);
-      removeEventListener("online", again);
-      line(box);
-      send(card, url, data, unsent, tries + 1);
-    };
-    const timer = setTimeout(again, Math.min(1000 * 2 ** tries, 10000));
-    addEventListener("online", again);
-    return line(box, say(response ? "busy" : "unsent"), button("retry", again));
-  }
-  const page = parsed(text), fresh = one(".card", page), id = card.dataset.ask;
-  free(card);
-  if (fresh) {
-    if (response.ok && !isOpen(fresh) && !one(".kept", fresh)) store(card, FIELDS.filter((field) => data.has(field)));
-    place(fresh, unsent);
-  } else if (response.status === 401) line(box, say("signedOut"), signIn());
-  else line(box, response.status === 404 ? say("gone") : one(".say", page)?.innerText ?? say("busy"));
-  // What was told while this was under way.
-  if (newest(id) > seq(byId(id) ?? card)) refresh(id);
+	const box = one(".box", card), slow = setTimeout(line, 700, box, say("sending")), keepalive = `${data}`.length < 60000;
+	let response, text;
+	try {
+		response = await fetch(url, { method: "POST", body: data, keepalive, headers: { "x-chips-piece": piece }, signal: AbortSignal.timeout(20000) });
+		text = await response.text();
+	} catch { response = null; }
+	clearTimeout(slow);
+	if (!response || response.status >= 500) {
+		// The same ids go out again, so it arrives once however often it is sent.
+		const again = () => {
+			clearTimeout(timer);
+			removeEventListener("online", again);
+			line(box);
+			send(card, url, data, unsent, tries + 1);
+		};
+		const timer = setTimeout(again, Math.min(1000 * 2 ** tries, 10000));
+		addEventListener("online", again);
+		return line(box, say(response ? "busy" : "unsent"), button("retry", again));
+	}
+	const page = parsed(text), fresh = one(".card", page), id = card.dataset.ask;
+	free(card);
+	if (fresh) {
+		if (response.ok && !isOpen(fresh) && !one(".kept", fresh)) store(card, FIELDS.filter((field) => data.has(field)));
+		place(fresh, unsent);
+	} else if (response.status === 401) line(box, say("signedOut"), signIn());
+	else line(box, response.status === 404 ? say("gone") : one(".say", page)?.innerText ?? say("busy"));
+	// What was told while this was under way.
+	if (newest(id) > seq(byId(id) ?? card)) refresh(id);
 }
 
 // Forms
 const grows = CSS.supports("field-sizing", "content");
 function grow(area) {
-  if (grows) return;
-  area.style.height = 0;
-  area.style.height = `${area.scrollHeight}px`;
+	if (grows) return;
+	area.style.height = 0;
+	area.style.height = `${area.scrollHeight}px`;
 }
 function meant(area) {
-  const q = area.closest(".q"), pick = one(".pick input", q), none = one("[value=none]", q);
-  if (pick) pick.checked = !blank(area.value);
-  if (none && !blank(area.value)) none.checked = false;
-  grow(area);
-  count(area.form);
+	const q = area.closest(".q"), pick = one(".pick input", q), none = one("[value=none]", q);
+	if (pick) pick.checked = !blank(area.value);
+	if (none && !blank(area.value)) none.checked = false;
+	grow(area);
+	count(area.form);
 }
 function count(form) {
-  if (!form.matches(".several")) return;
-  const of = all(".q", form), send = one(":scope > .send", form);
-  of.forEach((q) => {
-    const area = one("textarea", q), text = !blank(area?.value), chosen = one(":checked:not([value=text])", q);
-    one(".drafted", q)?.remove();
-    if (text && chosen && one(".pick", q)) q.append(make("p", { className: "hint drafted" }, say("draft")));
-    q.classList.toggle("answered", Boolean(chosen) || text);
-  });
-  const n = all(".answered", form).length;
-  if (!send.name) send.textContent = n && n < of.length ? say("sendSome", { n, all: of.length }) : say("send");
+	if (!form.matches(".several")) return;
+	const of = all(".q", form), send = one(":scope > .send", form);
+	of.forEach((q) => {
+		const area = one("textarea", q), text = !blank(area?.value), chosen = one(":checked:not([value=text])", q);
+		one(".drafted", q)?.remove();
+		if (text && chosen && one(".pick", q)) q.append(make("p", { className: "hint drafted" }, say("draft")));
+		q.classList.toggle("answered", Boolean(chosen) || text);
+	});
+	const n = all(".answered", form).length;
+	if (!send.name) send.textContent = n && n < of.length ? say("sendSome", { n, all: of.length }) : say("send");
 }
 document.addEventListener("input", ({ target }) => {
-  if (!target.matches("form textarea")) return;
-  store(target.closest(".card"), [target.name], target.value);
-  meant(target);
+	if (!target.matches("form textarea")) return;
+	store(target.closest(".card"), [target.name], target.value);
+	meant(target);
 });
 document.addEventListener("change", ({ target }) => {
-  const q = target.closest(".q");
-  if (!q) return;
-  if (target.type === "checkbox" && target.checked) {
-    all(":checked", q).forEach((other) => { if ((other.value === "none") !== (target.value === "none")) other.checked = false; });
-  }
-  if (target.value === "text") one("textarea", q).focus();
-  count(target.form);
+	const q = target.closest(".q");
+	if (!q) return;
+	if (target.type === "checkbox" && target.checked) {
+		all(":checked", q).forEach((other) => { if ((other.value === "none") !== (target.value === "none")) other.checked = false; });
+	}
+	if (target.value === "text") one("textarea", q).focus();
+	count(target.form);
 });
 
 // Keys
 document.addEventListener("keydown", (event) => {
-  const { key, target } = event, card = target.closest(".card"), plain = !event.ctrlKey && !event.metaKey && !event.altKey;
-  const stop = () => event.preventDefault();
-  // Enter while composing ends a word.
-  if (event.isComposing || event.keyCode === 229) return;
-  if (target.matches("textarea, select, input:not([type=radio], [type=checkbox])")) {
-    // On a touch screen Enter is a new line.
-    if (key !== "Enter" || !target.matches("form textarea") || event.shiftKey || event.altKey || (plain && matchMedia("(pointer: coarse)").matches)) return;
-    stop();
-    if (!blank(target.value)) target.form.requestSubmit(one(".send", target.form));
-    return;
-  }
-  // A key that is held down presses nothing a second time.
-  if (event.repeat && (key === "Enter" || key > 0)) return stop();
-  if (key === "Escape") [...pending.values()].at(-1)?.takeBack();
-  if (!plain || !("keys" in body.dataset) || one("dialog[open]")) return;
-  const cards = all(".card"), arrows = card && !target.matches("input") && { ArrowDown: 1, ArrowUp: -1 };
-  const step = { j: 1, k: -1, ...arrows }[key];
-  if (step) {
-    const next = cards[card ? cards.indexOf(card) + step : 0];
-    next?.focus();
-    next?.scrollIntoView({ block: "nearest" });
-  } else if (key === "?") one("#keys").showModal();
-  else if (key > 0 && card && !stirs(card)) {
-    const chip = all(".chip", target.closest(".q") ?? one(".q", card) ?? card)[key - 1], input = chip && one("input", chip);
-    input?.focus();
-    (input ?? chip)?.click();
-  } else if (key === "Enter" && target === card) {
-    const form = one("form.several", card);
-    if (form) form.requestSubmit(one(":scope > .send", form)); else one("form.tap", card) || one(".when", card).click();
-  } else return;
-  stop();
+	const { key, target } = event, card = target.closest(".card"), plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+	const stop = () => event.preventDefault();
+	// Enter while composing ends a word.
+	if (event.isComposing || event.keyCode === 229) return;
+	if (target.matches("textarea, select, input:not([type=radio], [type=checkbox])")) {
+		// On a touch screen Enter is a new line.
+		if (key !== "Enter" || !target.matches("form textarea") || event.shiftKey || event.altKey || (plain && matchMedia("(pointer: coarse)").matches)) return;
+		stop();
+		if (!blank(target.value)) target.form.requestSubmit(one(".send", target.form));
+		return;
+	}
+	// A key that is held down presses nothing a second time.
+	if (event.repeat && (key === "Enter" || key > 0)) return stop();
+	if (key === "Escape") [...pending.values()].at(-1)?.takeBack();
+	if (!plain || !("keys" in body.dataset) || one("dialog[open]")) return;
+	const cards = all(".card"), arrows = card && !target.matches("input") && { ArrowDown: 1, ArrowUp: -1 };
+	const step = { j: 1, k: -1, ...arrows }[key];
+	if (step) {
+		const next = cards[card ? cards.indexOf(card) + step : 0];
+		next?.focus();
+		next?.scrollIntoView({ block: "nearest" });
+	} else if (key === "?") one("#keys").showModal();
+	else if (key > 0 && card && !stirs(card)) {
+		const chip = all(".chip", target.closest(".q") ?? one(".q", card) ?? card)[key - 1], input = chip && one("input", chip);
+		input?.focus();
+		(input ?? chip)?.click();
+	} else if (key === "Enter" && target === card) {
+		const form = one("form.several", card);
+		if (form) form.requestSubmit(one(":scope > .send", form)); else one("form.tap", card) || one(".when", card).click();
+	} else return;
+	stop();
 });
 
 // Live
 const sift = location.search.replace("?", "&"), paged = /&before=/.test(sift), status = byId("status");
 let source, log, seen = Number(byId("list")?.dataset.head), heard = 0, opened = 0, polled = 0, hidden = 0, asking, over;
 function ended() {
-  if (over) return;
-  over = true;
-  source.close();
-  if (typed(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
+	if (over) return;
+	over = true;
+	source.close();
+	if (typed(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
 }
 async function refresh(id) {
-  const response = await fetch(`/fragments/asks/${id}?view=${piece}${sift}`).catch(() => ({})), card = byId(id);
-  if (response.status === 401) ended();
-  else if (isBusy(card)) return;
-  else if (response.ok) place(one(".card", parsed(await response.text())));
-  else if (response.status === 404 && card) {
-    if (typed(card).length) line(one(".box", card), say("gone"));
-    else shift(() => { card.remove(); totals(); });
-  }
+	const response = await fetch(`/fragments/asks/${id}?view=${piece}${sift}`).catch(() => ({})), card = byId(id);
+	if (response.status === 401) ended();
+	else if (isBusy(card)) return;
+	else if (response.ok) place(one(".card", parsed(await response.text())));
+	else if (response.status === 404 && card) {
+		if (typed(card).length) line(one(".box", card), say("gone"));
+		else shift(() => { card.remove(); totals(); });
+	}
 }
 async function resync(force) {
-  if (asking || over) return;
-  asking = true;
-  polled = tickOf();
-  try {
-    if (!list || paged) return all(".card").forEach((card) => refresh(card.dataset.ask));
-    const response = await fetch(`/fragments/list?head=${force ? "" : seen}${sift}`);
-    if (response.status === 401) ended();
-    if (!response.ok) return;
-    line(status);
-    clock(response.headers.get("x-chips-now"));
-    if (response.status !== 204) take(one("#list", parsed(await response.text())));
-  } catch { line(status, say("offline")); } finally { asking = false; }
+	if (asking || over) return;
+	asking = true;
+	polled = tickOf();
+	try {
+		if (!list || paged) return all(".card").forEach((card) => refresh(card.dataset.ask));
+		const response = await fetch(`/fragments/list?head=${force ? "" : seen}${sift}`);
+		if (response.status === 401) ended();
+		if (!response.ok) return;
+		line(status);
+		clock(response.headers.get("x-chips-now"));
+		if (response.status !== 204) take(one("#list", parsed(await response.text())));
+	} catch { line(status, say("offline")); } finally { asking = false; }
 }
 // Takes a list in. It is as old as its head: what is known to have happened after that stands.
 function take(fresh) {
-  const head = Number(fresh.dataset.head), old = (card) => newest(card.dataset.ask) <= head && !isBusy(byId(card.dataset.ask));
-  clock(fresh.dataset.now);
-  byId("list").toggleAttribute("data-more", "more" in fresh.dataset);
-  all("#list [data-state=open]").filter((card) => old(card) && !one(`[data-ask=${card.dataset.ask}]`, fresh)).forEach((card) => refresh(card.dataset.ask));
-  all(".card", fresh).filter(old).reverse().forEach((card) => {
-    const here = byId(card.dataset.ask);
-    if (!here || isOpen(here)) place(card);
-  });
-  seen = Math.max(seen, head);
+	const head = Number(fresh.dataset.head), old = (card) => newest(card.dataset.ask) <= head && !isBusy(byId(card.dataset.ask));
+	clock(fresh.dataset.now);
+	byId("list").toggleAttribute("data-more", "more" in fresh.dataset);
+	all("#list [data-state=open]").filter((card) => old(card) && !one(`[data-ask=${card.dataset.ask}]`, fresh)).forEach((card) => refresh(card.dataset.ask));
+	all(".card", fresh).filter(old).reverse().forEach((card) => {
+		const here = byId(card.dataset.ask);
+		if (!here || isOpen(here)) place(card);
+	});
+	seen = Math.max(seen, head);
 }
 function connect() {
-  source?.close();
-  opened = tickOf();
-  heard = opened - 15000;
-  let first = true;
-  source = new EventSource(list ? `/live?after=${seen}` : "/live");
-  const on = (name, act) => source.addEventListener(name, ({ data }) => { heard = tickOf(); act(JSON.parse(data)); });
-  on("beat", (beat) => clock(beat.now));
-  on("hello", (hello) => {
-    const other = hello.resync || (log && log !== hello.log);
-    clock(hello.now);
-    line(status);
-    if (other) { seen = 0; latest.clear(); }
-    if (other || !first || !list) resync(true);
-    first = false;
-    log = hello.log;
-  });
-  on("ask", (event) => {
-    const id = event.ask_id, card = byId(id);
-    seen = Math.max(seen, event.seq);
-    note(id, event.seq);
-    // Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
-    pending.get(card)?.flush();
-    if (card ? !isBusy(card) : list && !paged) refresh(id);
-  });
-  source.onerror = () => { if (source.readyState === 2) resync(); };
+	source?.close();
+	opened = tickOf();
+	heard = opened - 15000;
+	let first = true;
+	source = new EventSource(list ? `/live?after=${seen}` : "/live");
+	const on = (name, act) => source.addEventListener(name, ({ data }) => { heard = tickOf(); act(JSON.parse(data)); });
+	on("beat", (beat) => clock(beat.now));
+	on("hello", (hello) => {
+		const other = hello.resync || (log && log !== hello.log);
+		clock(hello.now);
+		line(status);
+		if (other) { seen = 0; latest.clear(); }
+		if (other || !first || !list) resync(true);
+		first = false;
+		log = hello.log;
+	});
+	on("ask", (event) => {
+		const id = event.ask_id, card = byId(id);
+		seen = Math.max(seen, event.seq);
+		note(id, event.seq);
+		// Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
+		pending.get(card)?.flush();
+		if (card ? !isBusy(card) : list && !paged) refresh(id);
+	});
+	source.onerror = () => { if (source.readyState === 2) resync(); };
 }
 // Where the stream says nothing (a proxy, a phone that slept), the list is asked for instead.
 function watch() {
-  const time = tickOf(), idle = time - polled;
-  if (over) return;
-  if (hidden && time - hidden > 300000) {
-    // A page that nobody looks at gives its connection back: browsers allow few to one host.
-    source.close();
-    if (idle > 20000) resync();
-  } else if (time - heard > 20000) {
-    if (idle > 3000) resync();
-    if (time - opened > 30000) connect();
-  }
+	const time = tickOf(), idle = time - polled;
+	if (over) return;
+	if (hidden && time - hidden > 300000) {
+		// A page that nobody looks at gives its connection back: browsers allow few to one host.
+		source.close();
+		if (idle > 20000) resync();
+	} else if (time - heard > 20000) {
+		if (idle > 3000) resync();
+		if (time - opened > 30000) connect();
+	}
 }
 function wake() {
-  if (over) return;
-  if (source.readyState === 2 || tickOf() - heard > 16000) connect();
-  resync();
+	if (over) return;
+	if (source.readyState === 2 || tickOf() - heard > 16000) connect();
+	resync();
 }
 
 let ticks = 0, ticked = Date.now();
 function tick() {
-  if (source && Math.abs(Date.now() - ticked - 1000) > 5000) wake();
-  ticked = Date.now();
-  all(ticks++ % 20 ? "time[data-t=until]" : "time[data-t]").forEach(tell);
-  all("[data-deadline]").forEach(drain);
+	if (source && Math.abs(Date.now() - ticked - 1000) > 5000) wake();
+	ticked = Date.now();
+	all(ticks++ % 20 ? "time[data-t=until]" : "time[data-t]").forEach(tell);
+	all("[data-deadline]").forEach(drain);
 }
 if (list || view === "ask") {
-  all(".card").forEach((card) => { note(card.dataset.ask, seq(card)); dress(card); });
-  totals();
-  connect();
-  setInterval(watch, 1000);
-  document.addEventListener("visibilitychange", () => {
-    hidden = document.hidden && tickOf();
-    if (hidden) flushAll(); else wake();
-  });
-  document.addEventListener("resume", wake);
-  addEventListener("pagehide", flushAll);
-  addEventListener("online", wake);
-  addEventListener("offline", () => line(status, say("offline")));
+	all(".card").forEach((card) => { note(card.dataset.ask, seq(card)); dress(card); });
+	totals();
+	connect();
+	setInterval(watch, 1000);
+	document.addEventListener("visibilitychange", () => {
+		hidden = document.hidden && tickOf();
+		if (hidden) flushAll(); else wake();
+	});
+	document.addEventListener("resume", wake);
+	addEventListener("pagehide", flushAll);
+	addEventListener("online", wake);
+	addEventListener("offline", () => line(status, say("offline")));
 }
 tick();
 setInterval(tick, 1000);

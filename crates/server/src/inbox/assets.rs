@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(plain("a {\n  /* why */\n  b: c; /* d */\n\n}\n"), "a {\nb: c; /* d */\n}\n");
         assert_eq!(plain("  // why\n  f(\"// not\"); // e\n"), "f(\"// not\"); // e\n");
         let script = std::str::from_utf8(&SCRIPT.content).unwrap_or_default();
-        assert!(script.starts_with("const ") && !script.contains("\n  "), "{script}");
+        assert!(script.starts_with("const ") && !script.contains("\n\t"), "{script}");
     }
 
     #[test]
