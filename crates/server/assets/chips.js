@@ -1,5 +1,5 @@
 // Makes the inbox live. Every page works without it: it sends the same forms and shows the cards that the server renders.
-const { body } = document, { page: view, person } = body.dataset, list = view === "list", piece = view === "ask" ? "page" : "list";
+const { body } = document, { page: view, person, token } = body.dataset, list = view === "list", piece = view === "ask" ? "page" : "list";
 const words = JSON.parse(body.dataset.words);
 const fill = (text, places) => text.replace(/\{(\w+)\}/g, (_, name) => places[name]);
 const say = (word, places) => fill(words[word], places);
@@ -442,6 +442,14 @@ function wake() {
 	if (source.readyState === 2 || tickOf() - heard > 16000) connect();
 	resync();
 }
+
+// A page in sight that is touched says so, at most every 30 s: what waits for a phone waits a little longer.
+let touched = -3e4;
+onkeydown = onpointermove = onpointerdown = () => {
+	if (!token || document.hidden || tickOf() - touched < 3e4) return;
+	touched = tickOf();
+	navigator.sendBeacon("/present", new URLSearchParams({ token }));
+};
 
 let ticks = 0, ticked = Date.now();
 function tick() {

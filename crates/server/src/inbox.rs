@@ -16,6 +16,7 @@ mod list;
 mod live;
 mod page;
 mod preferences;
+mod present;
 mod rows;
 mod runs;
 mod settings;
@@ -49,6 +50,7 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/fragments/list", get(list::fragment))
         .route("/fragments/asks/{ask_id}", get(ask::piece))
         .route("/live", get(live::stream))
+        .route("/present", post(present::touched))
         .route("/assets/{name}", get(assets::serve))
         .route("/manifest.webmanifest", get(assets::manifest))
         .layer(from_fn_with_state(state, guard::guard))

@@ -51,6 +51,8 @@ pub(crate) struct Shell {
     pub page: PageName,
     /// The person's id, where somebody is signed in.
     pub person: Option<String>,
+    /// Their form token.
+    pub token: Option<String>,
     /// The connection is plain http and leaves this machine.
     pub insecure: bool,
     /// How many questions are open, where the page knows and there are some.
@@ -116,6 +118,7 @@ impl Visit {
                 chips_core::Who::Person(id) => id.to_string(),
                 chips_core::Who::Harness(id) => id.to_string(),
             }),
+            token: None,
             insecure: self.insecure,
             count: None,
             undo_ms: self.preferences.undo * 1000,
@@ -211,7 +214,7 @@ impl Person {
 
     /// The frame of a page.
     pub fn shell(&self, title: &str, page: PageName) -> Shell {
-        self.visit.shell(title, page, Some(self.identity()))
+        Shell { token: Some(self.token.clone()), ..self.visit.shell(title, page, Some(self.identity())) }
     }
 }
 

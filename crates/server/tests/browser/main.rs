@@ -6,6 +6,7 @@ mod answering;
 mod care;
 mod keys;
 mod live;
+mod presence;
 mod screen;
 #[path = "../inbox/support.rs"]
 mod support;

@@ -6,7 +6,13 @@ mod access;
 mod answering;
 mod choosing;
 mod live;
+mod presence;
 mod reading;
+#[allow(dead_code)]
+#[path = "../http/support/receiver.rs"]
+mod receiver;
 mod showing;
 mod sign_in;
 mod support;
+
+use support::within;

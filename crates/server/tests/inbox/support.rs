@@ -72,8 +72,13 @@ impl App {
 
     /// With a clock that is moved by hand. It begins now, because links are made by the wall's clock.
     pub async fn by_hand() -> (Self, ManualTime) {
+        Self::by_hand_with(|_| {}).await
+    }
+
+    /// The same with another configuration.
+    pub async fn by_hand_with(change: impl FnOnce(&mut Config)) -> (Self, ManualTime) {
         let time = ManualTime::at(TimeSource::System.wall());
-        (Self::with(|_| {}, TimeSource::Manual(time.clone())).await, time)
+        (Self::with(change, TimeSource::Manual(time.clone())).await, time)
     }
 
     async fn with(change: impl FnOnce(&mut Config), time: TimeSource) -> Self {
