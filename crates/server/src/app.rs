@@ -19,6 +19,7 @@ use crate::outbound::Outbound;
 use crate::presence::Presence;
 use crate::request_id::RequestIds;
 use crate::workers::notify::Channels;
+use crate::workers::notify::tap::{self, Taps};
 use crate::{api, inbox, simulation, workers};
 
 /// How long requests may take to learn that the store has failed.
@@ -51,6 +52,8 @@ pub struct AppState {
     pub outbound: Outbound,
     /// The ways to reach people outside the inbox.
     pub channels: Channels,
+    /// The answers that can be tapped beside a message.
+    pub taps: Taps,
 }
 
 impl AppState {
@@ -61,10 +64,12 @@ impl AppState {
     pub fn new(config: Config, store: Store) -> Result<Self, StartError> {
         let outbound = Outbound::new(&config.allow_outbound)
             .map_err(|error| StartError::Config(format!("nothing can be sent to anybody: {error}")))?;
+        let taps = Taps::new(store.clone());
         Ok(Self {
             presence: Arc::default(),
-            channels: Channels::of(&config, &outbound),
+            channels: Channels::of(&config, &outbound, &taps),
             outbound,
+            taps,
             store,
             hosts: Arc::new(Hosts::of(&config)),
             mcp: Arc::new(chips_mcp::http::Front::new(config.mcp, config.limits.comment)),
@@ -84,6 +89,7 @@ pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(api::router())
         .merge(simulated)
+        .merge(tap::router())
         .merge(inbox::router(state.clone()))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)

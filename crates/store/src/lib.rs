@@ -388,6 +388,15 @@ impl Store {
         on!(self, backend => backend.endpoints(viewer).await)
     }
 
+    /// An endpoint of a person's that may be sent to, and the person: for what comes back by way of it. Nothing where it was
+    /// removed or is gone, or the person may not sign in any more.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn endpoint_of(&self, endpoint_id: i64) -> Result<Option<(Endpoint, Identity)>, StoreError> {
+        on!(self, backend => backend.endpoint_of(endpoint_id).await)
+    }
+
     /// Adds an endpoint of the viewer's own and gives its number; nothing where there are [`notice::ENDPOINTS_MOST`] already.
     /// The same address on the same channel is renewed. What was asked before is not told to it.
     ///

@@ -308,6 +308,11 @@ impl Sqlite {
         self.inner.pool.read(move |connection| endpoints::list(connection, who, now)).await
     }
 
+    pub(crate) async fn endpoint_of(&self, endpoint_id: i64) -> Result<Option<(Endpoint, Identity)>, StoreError> {
+        let now = self.clock().now();
+        self.inner.pool.read(move |connection| endpoints::personal(connection, endpoint_id, now)).await
+    }
+
     pub(crate) async fn add_endpoint(
         &self,
         viewer: &Identity,

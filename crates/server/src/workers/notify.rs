@@ -4,13 +4,15 @@
 //! A channel is one file that implements [`Channel`] and one line in [`Channels::of`].
 
 pub mod message;
+pub mod ntfy;
+pub mod tap;
 pub mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use chips_core::notify::{self, Kind, Outcome};
-use chips_store::{Notice, WriteError};
+use chips_store::{Endpoint, Notice, WriteError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -20,6 +22,7 @@ use crate::app::AppState;
 use crate::config::Config;
 use crate::outbound::Outbound;
 use message::Message;
+use tap::Taps;
 
 /// Messages under way at the same time, at most one for each endpoint.
 const AT_ONCE: usize = 64;
@@ -42,6 +45,9 @@ pub trait Channel: Send + Sync {
     /// Sends a message, and tells what the other side made of it. It may take [`LONGEST`]; what it can't carry (a taking back,
     /// say, on a channel that has none) it takes as [`Outcome::Accepted`] without sending anything.
     fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome>;
+
+    /// Sends a message about no question, for the person who has just set the endpoint up.
+    fn try_out<'a>(&'a self, endpoint: &'a Endpoint, message: &'a Message) -> BoxFuture<'a, Outcome>;
 }
 
 /// The channels that this server has.
@@ -52,8 +58,9 @@ pub struct Channels {
 
 impl Channels {
     /// The channels that the configuration turns on.
-    pub fn of(_config: &Config, outbound: &Outbound) -> Self {
+    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps) -> Self {
         let all: Vec<Box<dyn Channel>> = vec![
+            Box::new(ntfy::Ntfy::new(outbound.clone(), taps.clone(), config.base_url())),
             Box::new(webhook::Webhook::personal(outbound.clone())),
             Box::new(webhook::Webhook::of_harnesses(outbound.clone())),
         ];
@@ -62,15 +69,35 @@ impl Channels {
 
     /// Whether this server has a channel.
     pub fn has(&self, channel: notify::Channel) -> bool {
-        self.all.iter().any(|known| known.channel() == channel)
+        self.find(channel).is_some()
     }
 
     async fn send(&self, notice: &Notice, message: &Message) -> Outcome {
-        let Some(channel) = self.all.iter().find(|known| known.channel() == notice.endpoint.channel) else {
-            return Outcome::Refused("this channel is turned off on the server".to_owned());
-        };
-        tokio::time::timeout(LONGEST, channel.send(notice, message)).await.unwrap_or(Outcome::TimedOut)
+        match self.find(notice.endpoint.channel) {
+            Some(channel) => within(channel.send(notice, message)).await,
+            None => turned_off(),
+        }
     }
+
+    /// Sends a test message, and tells what the other side made of it.
+    pub async fn try_out(&self, endpoint: &Endpoint, base_url: &str) -> Outcome {
+        match self.find(endpoint.channel) {
+            Some(channel) => within(channel.try_out(endpoint, &Message::trial(base_url))).await,
+            None => turned_off(),
+        }
+    }
+
+    fn find(&self, channel: notify::Channel) -> Option<&dyn Channel> {
+        self.all.iter().find(|known| known.channel() == channel).map(AsRef::as_ref)
+    }
+}
+
+async fn within(send: BoxFuture<'_, Outcome>) -> Outcome {
+    tokio::time::timeout(LONGEST, send).await.unwrap_or(Outcome::TimedOut)
+}
+
+fn turned_off() -> Outcome {
+    Outcome::Refused("this channel is turned off on the server".to_owned())
 }
 
 /// Plans and sends until the server stops.

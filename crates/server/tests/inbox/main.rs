@@ -6,6 +6,7 @@ mod access;
 mod answering;
 mod choosing;
 mod live;
+mod ntfy;
 mod presence;
 mod reading;
 #[allow(dead_code)]

@@ -1,34 +1,17 @@
 //! Who looks at the inbox is not called on the phone at once.
 
-use chips_core::Who;
 use chips_core::notify::Channel;
-use chips_protocol::{PersonId, WorkspaceId};
-use chips_server::workers::notify::webhook::{Keys, new_key};
-use chips_store::{Identity, NewEndpoint};
+use chips_server::workers::notify::webhook::new_key;
 use reqwest::StatusCode;
+use serde_json::json;
 
 use crate::receiver::Receiver;
 use crate::support::{App, Browser, Form, plain, until};
 
 /// Kim hears of questions at this receiver.
-pub async fn told_at(app: &App, receiver: &Receiver) {
-    let endpoint = NewEndpoint {
-        channel: Channel::Webhook,
-        address: receiver.url("/kim"),
-        secret: serde_json::to_string(&Keys { keys: vec![new_key().unwrap()] }).unwrap(),
-        name: "Phone".to_owned(),
-        session_id: None,
-    };
-    app.store.add_endpoint(&identity(app.workspace_id, app.kim), endpoint).await.unwrap().unwrap();
-}
-
-fn identity(workspace_id: WorkspaceId, person: PersonId) -> Identity {
-    Identity {
-        sender: chips_core::Sender { workspace_id, who: Who::Person(person) },
-        name: "Kim".to_owned(),
-        access: chips_core::Access::Person(person, std::collections::BTreeSet::new()),
-        owner: false,
-    }
+async fn told_at(app: &App, receiver: &Receiver) {
+    let keys = json!({ "keys": [new_key().unwrap()] });
+    app.tell(app.kim, Channel::Webhook, &receiver.url("/kim"), keys).await;
 }
 
 /// What a page in sight sends when it is touched.

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use chips_core::notify::Channel;
 use chips_core::{Access, Sender, Who};
 use chips_protocol::api::{Ask, AskState, NewRun, Run};
 use chips_protocol::{AskId, EventId, HarnessId, PersonId, RunId, SpaceId, WorkspaceId, validate};
 use chips_server::{Config, Ended, bind};
 use chips_store::admin::{self, Admin, SignIn};
 use chips_store::clock::{ManualTime, TimeSource};
-use chips_store::{Identity, Options, Store, secret};
+use chips_store::{Identity, NewEndpoint, Options, Store, secret};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -123,6 +124,19 @@ impl App {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// A person as the store is asked for them.
+    pub fn identity(&self, person: PersonId) -> Identity {
+        let sender = Sender { workspace_id: self.workspace_id, who: Who::Person(person) };
+        Identity { sender, name: "Kim".into(), access: Access::Person(person, [self.space].into()), owner: false }
+    }
+
+    /// A person is told at an address too, from now on.
+    pub async fn tell(&self, person: PersonId, channel: Channel, address: &str, secret: Value) -> i64 {
+        let (address, secret) = (address.to_owned(), secret.to_string());
+        let endpoint = NewEndpoint { channel, address, secret, name: "Phone".to_owned(), session_id: None };
+        self.store.add_endpoint(&self.identity(person), endpoint).await.unwrap().unwrap()
     }
 
     /// A browser in which nobody is signed in.

@@ -61,6 +61,16 @@ pub(super) fn live(connection: &Connection, no: i64, now: Timestamp) -> Result<O
         .optional()
 }
 
+/// An endpoint of a person's that may be sent to, and the person as a viewer.
+pub(crate) fn personal(connection: &Connection, no: i64, now: Timestamp) -> Result<Option<(Endpoint, Identity)>> {
+    let Some((endpoint, _)) = live(connection, no, now)? else { return Ok(None) };
+    let person_no: Option<i64> = connection
+        .prepare_cached("SELECT person_no FROM endpoints WHERE no = ?1")?
+        .query_row([no], |row| row.get(0))?;
+    let Some(person_no) = person_no else { return Ok(None) };
+    Ok(rows::person_identity(connection, person_no)?.map(|identity| (endpoint, identity)))
+}
+
 /// The other side knows an endpoint no more: a browser subscribes anew, anything else waits for its owner.
 pub(super) fn gone(work: &mut Work<'_>, no: i64, channel: Channel, now: Timestamp) -> Result<()> {
     work.write()?;

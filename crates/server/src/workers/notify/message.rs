@@ -9,8 +9,8 @@ use chips_store::Notice;
 const PROMPT: usize = 240;
 /// Characters of an answer that go out.
 const ANSWER: usize = 120;
-/// Options that fit beside a message; more are only in the inbox.
-const ACTIONS: usize = 2;
+/// Options that fit beside a message where a channel has the most room for them; more are only in the inbox.
+const ACTIONS: usize = 3;
 
 /// An option that can be tapped beside the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +32,30 @@ pub struct Message {
     pub body: String,
     /// The page of exactly this question.
     pub url: String,
-    /// Options to tap: of a single question that is answered by one tap, and only where it is still open.
+    /// Options to tap: of a single question that is answered by one tap, and only where it is still open. All of them or
+    /// none; a channel with room for fewer shows none ([`Message::actions_up_to`]).
     pub actions: Vec<Action>,
     /// After this moment nobody needs it any more.
     pub expires: Option<Timestamp>,
 }
 
 impl Message {
+    /// All options, where there are no more than a channel has room for: half a choice is none.
+    pub fn actions_up_to(&self, most: usize) -> &[Action] {
+        if self.actions.len() <= most { &self.actions } else { &[] }
+    }
+
+    /// A message about no question, to see whether messages are taken at all.
+    pub fn trial(base_url: &str) -> Self {
+        Self {
+            title: "Chips".to_owned(),
+            body: "A test message. Nothing is to be done.".to_owned(),
+            url: format!("{base_url}/settings"),
+            actions: Vec::new(),
+            expires: None,
+        }
+    }
+
     /// The message of a notice, with links to the inbox at `base_url` (no slash at its end).
     pub fn of(notice: &Notice, base_url: &str) -> Self {
         let ask = &notice.ask;
@@ -93,7 +110,7 @@ fn asked(questions: &[Question]) -> String {
     text
 }
 
-fn closed_title(ask: &Ask) -> String {
+pub(super) fn closed_title(ask: &Ask) -> String {
     let who = ask.answerer.as_ref().map_or("Somebody", |answerer| answerer.name.as_str());
     let asker = &ask.asker.name;
     match ask.state {
@@ -106,7 +123,7 @@ fn closed_title(ask: &Ask) -> String {
 }
 
 /// What became of an ask that is closed. A default that was taken is never told as somebody's choice.
-fn outcome(ask: &Ask) -> String {
+pub(super) fn outcome(ask: &Ask) -> String {
     let answers = ask.answer.as_ref().and_then(|event| event.as_answered()).map(|answered| answered.answers.as_slice());
     let taken: Vec<String> = answers.unwrap_or_default().iter().map(|answer| words(ask, answer)).collect();
     let taken = taken.join("; ");
@@ -127,7 +144,7 @@ fn words(ask: &Ask, answer: &Answer) -> String {
 }
 
 /// A text on few lines, without characters that steer whoever shows it, cut with an ellipsis.
-fn shortened(text: &str, most: usize) -> String {
+pub(super) fn shortened(text: &str, most: usize) -> String {
     let plain: String = text
         .chars()
         .map(|c| {

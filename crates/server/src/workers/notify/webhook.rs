@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chips_core::notify::{self, Outcome};
-use chips_store::Notice;
 use chips_store::clock::TimeSource;
+use chips_store::{Endpoint, Notice};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use ring::hmac;
@@ -74,11 +74,10 @@ impl Webhook {
         Self { channel: notify::Channel::HarnessWebhook, outbound }
     }
 
-    async fn post(&self, notice: &Notice, message: &Message) -> Result<Outcome, String> {
-        let (id, body) = content(notice, message)?;
-        let url: Url = notice.endpoint.address.parse().map_err(|_| "the address is no URL".to_owned())?;
+    async fn post(&self, endpoint: &Endpoint, (id, body): (String, Bytes)) -> Result<Outcome, String> {
+        let url: Url = endpoint.address.parse().map_err(|_| "the address is no URL".to_owned())?;
         let keys: Keys =
-            serde_json::from_str(&notice.endpoint.secret).map_err(|_| "the endpoint's key is damaged".to_owned())?;
+            serde_json::from_str(&endpoint.secret).map_err(|_| "the endpoint's key is damaged".to_owned())?;
         // Receivers compare it with their own wall clock, so it is this machine's and not Chips' own.
         let seconds = TimeSource::System.wall().ms() / 1000;
         let signature = signatures(&keys, &id, seconds, &body)?;
@@ -130,7 +129,27 @@ impl Channel for Webhook {
     }
 
     fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome> {
-        async move { self.post(notice, message).await.unwrap_or_else(Outcome::Refused) }.boxed()
+        async move {
+            let sent = match content(notice, message) {
+                Ok(content) => self.post(&notice.endpoint, content).await,
+                Err(fault) => Err(fault),
+            };
+            sent.unwrap_or_else(Outcome::Refused)
+        }
+        .boxed()
+    }
+
+    fn try_out<'a>(&'a self, endpoint: &'a Endpoint, message: &'a Message) -> BoxFuture<'a, Outcome> {
+        let body = json!({
+            "type": "question.notice",
+            "kind": "test",
+            "title": message.title,
+            "body": message.body,
+            "url": message.url,
+        });
+        // Whoever receives it takes the same id twice for the same message.
+        let id = format!("test_{}", chips_store::secret::new_secret());
+        async move { self.post(endpoint, (id, body.to_string().into())).await.unwrap_or_else(Outcome::Refused) }.boxed()
     }
 }
 

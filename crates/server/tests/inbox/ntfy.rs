@@ -1,0 +1,193 @@
+//! A topic of ntfy: what is published to it, and what is tapped there.
+
+use chips_core::notify::Channel;
+use chips_protocol::api::{AskState, NewRun};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::receiver::{Received, Receiver};
+use crate::support::{App, Page, plain, question, until};
+
+async fn app(receiver: &Receiver) -> App {
+    App::configured(|config| config.allow_outbound = vec![receiver.origin()]).await
+}
+
+async fn topic(app: &App, receiver: &Receiver) -> i64 {
+    app.tell(app.kim, Channel::Ntfy, &receiver.url("/chips-kim"), json!({ "token": "tk_secret" })).await
+}
+
+/// What ntfy's server checks of a message that is published as JSON, and what it was.
+fn published(received: &Received) -> Value {
+    assert_eq!(received.path, "/", "JSON goes to the root of the server");
+    let said = received.json();
+    assert_eq!(said["topic"], "chips-kim");
+    assert!((1..=5).contains(&said["priority"].as_u64().unwrap()), "{said}");
+    assert!(said["title"].is_string() && said["message"].is_string() && said["tags"][0].is_string(), "{said}");
+    let id = said["sequence_id"].as_str().unwrap();
+    assert!(id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{id}");
+    let actions = said["actions"].as_array().unwrap();
+    assert!(actions.len() <= 3);
+    for action in actions {
+        assert_eq!((&action["action"], &action["method"]), (&json!("http"), &json!("POST")));
+        assert!(!action["label"].as_str().unwrap().is_empty() && action["url"].as_str().unwrap().len() < 400);
+    }
+    said
+}
+
+/// Taps a button, as ntfy's app does it: a POST to its address and nothing else.
+async fn tap(app: &App, said: &Value, button: usize) -> Page {
+    let url = said["actions"][button]["url"].as_str().unwrap();
+    app.browser().request(Method::POST, url.strip_prefix(&app.url("")).unwrap(), &[], None).await
+}
+
+#[tokio::test]
+async fn a_question_is_published_with_its_options_and_replaced_by_its_outcome() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    topic(&app, &receiver).await;
+    let ask_id = app.ask(plain()).await;
+    let first = receiver.wait_for(1).await.remove(0);
+    assert_eq!(first.header("authorization"), "Bearer tk_secret");
+    let said = published(&first);
+    assert_eq!(said["title"], "Purchasing asks · Weekly restock");
+    assert_eq!(said["message"], "Which day should I confirm?");
+    assert_eq!(said["priority"], 4, "nothing goes on without an answer");
+    assert_eq!(said["click"], app.url(&format!("/asks/{ask_id}")));
+    assert_eq!(said["sequence_id"], ask_id.to_string());
+    assert_eq!(
+        (&said["actions"][0]["label"], &said["actions"][1]["label"]),
+        (&json!("19 September"), &json!("26 September"))
+    );
+
+    let answered = tap(&app, &said, 1).await;
+    assert_eq!((answered.status, answered.body.as_str()), (StatusCode::OK, "Answered: 26 September\n"));
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "when", "values": ["26"] }]));
+    let ask = app.read(ask_id).await;
+    assert_eq!((ask.state, ask.answerer.unwrap().name.as_str()), (AskState::Answered, "Kim"));
+
+    let over = published(&receiver.wait_for(2).await[1]);
+    assert_eq!((&over["sequence_id"], &over["priority"]), (&json!(ask_id), &json!(1)));
+    assert_eq!((&over["title"], &over["message"]), (&json!("Kim answered Purchasing"), &json!("26 September")));
+    assert_eq!(over["actions"], json!([]));
+}
+
+#[tokio::test]
+async fn n01_what_goes_on_by_itself_is_published_less_loudly_and_what_does_not_fit_has_no_buttons() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    topic(&app, &receiver).await;
+    let options: Vec<Value> =
+        (0..4).map(|n| json!({ "value": n.to_string(), "label": format!("Option {n}") })).collect();
+    let many = question("many", "Which of four?", json!({ "options": options, "default_value": "0" }));
+    app.ask(json!({ "questions": [many], "timeout_seconds": 600 })).await;
+    let said = published(&receiver.wait_for(1).await[0]);
+    assert_eq!((&said["priority"], &said["actions"]), (&json!(3), &json!([])));
+}
+
+#[tokio::test]
+async fn n12_the_first_tap_counts_and_every_other_is_told_what_became_of_it() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    let endpoint = topic(&app, &receiver).await;
+    let ask_id = app.ask(plain()).await;
+    let said = published(&receiver.wait_for(1).await[0]);
+
+    // To look at the address answers nothing.
+    let url = said["actions"][0]["url"].as_str().unwrap();
+    let looked = app.browser().get(url.strip_prefix(&app.url("")).unwrap()).await;
+    assert_eq!((looked.status, app.read(ask_id).await.state), (StatusCode::METHOD_NOT_ALLOWED, AskState::Open));
+
+    for _ in 0..2 {
+        let twice = tap(&app, &said, 0).await;
+        assert_eq!((twice.status, twice.body.as_str()), (StatusCode::OK, "Answered: 19 September\n"));
+        assert_eq!(twice.header("access-control-allow-origin"), "*");
+    }
+    let other = tap(&app, &said, 1).await;
+    assert_eq!(other.status, StatusCode::CONFLICT);
+    assert_eq!(other.body, "Too late. Kim answered Purchasing: 19 September\n");
+    assert_eq!(app.answers(ask_id).await, json!([{ "question_id": "when", "values": ["19"] }]));
+
+    // Another question, and its topic is removed before the tap.
+    let left = app.ask(plain()).await;
+    let all: Vec<Value> = receiver.wait_for(3).await.iter().map(published).collect();
+    let said = all.into_iter().find(|said| said["sequence_id"] == json!(left)).unwrap();
+    app.store.remove_endpoint(&app.identity(app.kim), endpoint).await.unwrap();
+    let gone = tap(&app, &said, 0).await;
+    assert_eq!(gone.status, StatusCode::GONE);
+    assert!(gone.body.contains(&format!("Sign in instead: {}", app.url(&format!("/asks/{left}")))), "{}", gone.body);
+    assert_eq!(app.read(left).await.state, AskState::Open);
+    assert_eq!(app.browser().request(Method::POST, "/a/AAAA", &[], None).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn n12_a_tap_after_the_time_is_told_so() {
+    let receiver = Receiver::start().await;
+    let (app, time) = App::by_hand_with(|config| config.allow_outbound = vec![receiver.origin()]).await;
+    topic(&app, &receiver).await;
+    let day = 24 * 3600;
+    let closes = app.ask(json!({ "questions": plain()["questions"], "timeout_seconds": day })).await;
+    let stays = app.ask(plain()).await;
+    let said: Vec<Value> = receiver.wait_for(2).await.iter().map(published).collect();
+    let about =
+        |ask_id: chips_protocol::AskId| said.iter().find(|said| said["sequence_id"] == json!(ask_id)).unwrap().clone();
+    time.pass_ms(day * 1000);
+    app.closed(closes).await;
+    let late = tap(&app, &about(closes), 0).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    assert_eq!(late.body, "Too late. Purchasing goes on without an answer: Nobody answered in time.\n");
+    time.pass_ms(6 * day * 1000);
+    let old = tap(&app, &about(stays), 0).await;
+    assert_eq!(old.status, StatusCode::GONE, "{}", old.body);
+    assert!(old.body.starts_with("This button is too old. Answer in the inbox instead: http://"), "{}", old.body);
+    assert_eq!(app.read(stays).await.state, AskState::Open);
+}
+
+#[tokio::test]
+async fn n12_who_may_not_sign_in_any_more_answers_nothing() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    topic(&app, &receiver).await;
+    let ask_id = app.ask(plain()).await;
+    let said = published(&receiver.wait_for(1).await[0]);
+    app.admin().disable(chips_protocol::ParticipantId::Person(app.kim)).unwrap();
+    assert_eq!(tap(&app, &said, 0).await.status, StatusCode::GONE);
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+}
+
+#[tokio::test]
+async fn n13_a_private_space_s_question_is_published_without_words_and_buttons() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    topic(&app, &receiver).await;
+    app.admin().set_private(app.space, true).unwrap();
+    let run =
+        app.open_run(NewRun { space_id: Some(app.space), title: Some("Payroll".into()), ..NewRun::default() }).await;
+    app.ask_in(run.run_id, plain()).await;
+    let first = receiver.wait_for(1).await.remove(0);
+    let said = published(&first);
+    assert_eq!((&said["message"], &said["actions"]), (&json!("A question waits in the inbox."), &json!([])));
+    let text = String::from_utf8(first.body.to_vec()).unwrap();
+    for word in ["Which day", "September", "Payroll"] {
+        assert!(!text.contains(word), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_ntfy_is_told_and_one_that_is_busy_is_tried_again() {
+    let receiver = Receiver::start().await;
+    let (app, time) = App::by_hand_with(|config| config.allow_outbound = vec![receiver.origin()]).await;
+    topic(&app, &receiver).await;
+    receiver.answer_with(&[429, 200, 404]);
+    let ask_id = app.ask(plain()).await;
+    let outcomes = async |ask_id| -> Vec<String> {
+        let attempts = app.store.attempts(&app.identity(app.kim), ask_id).await.unwrap().unwrap();
+        attempts.into_iter().map(|attempt| attempt.outcome).collect()
+    };
+    until("it was tried", async || (outcomes(ask_id).await == ["failed"]).then_some(())).await;
+    time.pass_ms(6_000);
+    until("it was tried again", async || (outcomes(ask_id).await == ["failed", "accepted"]).then_some(())).await;
+    let other = app.ask(plain()).await;
+    until("it was refused", async || (outcomes(other).await == ["refused"]).then_some(())).await;
+    let endpoints = app.store.endpoints(&app.identity(app.kim)).await.unwrap();
+    assert_eq!((endpoints[0].disabled, endpoints[0].trouble.as_deref()), (false, Some("404 Not Found")));
+}
