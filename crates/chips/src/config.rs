@@ -200,6 +200,15 @@ pub fn folder() -> anyhow::Result<PathBuf> {
     Ok(base.config_dir().join("chips"))
 }
 
+/// The user's folder for what may be lost: `$XDG_CACHE_HOME/chips`, else `~/.cache/chips`.
+///
+/// # Errors
+/// When the user has no home folder.
+pub fn cache() -> anyhow::Result<PathBuf> {
+    let base = etcetera::choose_base_strategy().context("can't find the folder for caches")?;
+    Ok(base.cache_dir().join("chips"))
+}
+
 /// Where the file is.
 ///
 /// # Errors

@@ -20,8 +20,15 @@ fn hook_by(desk: &Desk, mut command: Command, input: &Value) -> Serving {
     desk.start(command)
 }
 
+/// A command that knows nothing of the session it runs in, as in versions that say nothing of it.
+fn bare(desk: &Desk, arguments: &[&str]) -> Command {
+    let mut command = desk.command(&[&["hook", "claude-code"], arguments].concat());
+    command.env_remove("AI_AGENT").env_remove("CLAUDE_CODE_SESSION_ATTENDED");
+    command
+}
+
 fn hook(desk: &Desk, arguments: &[&str], input: &Value) -> Serving {
-    hook_by(desk, desk.command(&[&["hook", "claude-code"], arguments].concat()), input)
+    hook_by(desk, bare(desk, arguments), input)
 }
 
 fn input(event: &str, mode: &str, questions: Value) -> Value {
@@ -101,7 +108,14 @@ fn several_a_text_and_a_question_left_out_reach_the_model_as_they_are() {
     let input = printed(asking)["hookSpecificOutput"]["updatedInput"].clone();
     let expected = json!({ "What to sow?": ["Leek, early", "Rye", "and dill"], "When?": "After the rain" });
     assert_eq!(input["answers"], expected);
-    assert_eq!(input["annotations"]["Who waters?"]["notes"], "left unanswered");
+    let notes = |question: &str| input["annotations"][question]["notes"].as_str().unwrap().to_owned();
+    assert_eq!(
+        notes("What to sow?"),
+        "answered by Owner in Chips; chosen: \"Leek, early\" and \"Rye\"; typed: \"and dill\"",
+        "Claude Code joins them by commas"
+    );
+    assert_eq!(notes("When?"), "answered by Owner in Chips");
+    assert_eq!(notes("Who waters?"), "left unanswered");
 }
 
 fn person(desk: &Desk) -> Value {
@@ -157,11 +171,16 @@ fn silence_is_never_told_as_a_choice() {
     assert_eq!(given_up["hookSpecificOutput"]["permissionDecision"], "deny");
 
     again["tool_use_id"] = json!("toolu_9");
-    let taken = printed(hook(&desk, &["--timeout", "1s", "--default-first"], &again));
-    let input = &taken["hookSpecificOutput"]["updatedInput"];
-    assert_eq!(input["answers"]["Which bed first?"], "Herbs, north");
-    let note = &input["annotations"]["Which bed first?"]["notes"];
-    assert_eq!(note, "nobody answered in time; the default was taken");
+    // An answer, whatever note stands at it, is told to the model as its person's.
+    let taken = printed(hook(&desk, &["--timeout", "1s", "--default-first"], &again))["hookSpecificOutput"].clone();
+    assert_eq!(taken["permissionDecision"], "deny");
+    let told =
+        "Nobody answered in time; no person chose. Go on with the default: \"Which bed first?\" = \"Herbs, north\".";
+    assert_eq!(taken["permissionDecisionReason"], told);
+
+    let beside = input("PermissionRequest", "default", one());
+    let taken = printed(hook(&desk, &["--timeout", "1s", "--default-first"], &beside))["hookSpecificOutput"].clone();
+    assert_eq!(taken["decision"], json!({ "behavior": "deny", "message": told }));
 }
 
 #[test]
@@ -246,6 +265,21 @@ fn the_settings_take_the_hooks_and_give_them_back() {
     let checks = String::from_utf8(desk.command(&["doctor"]).output().unwrap().stdout).unwrap();
     assert!(checks.contains("Claude Code"), "{checks}");
 
+    let mut old = settings();
+    for event in ["PostToolUse", "PostToolBatch", "Stop"] {
+        old["hooks"].as_object_mut().unwrap().shift_remove(event);
+    }
+    std::fs::write(&path, old.to_string()).unwrap();
+    let output = desk.command(&["doctor", "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let is_old = |check: &&Value| check["says"].as_str().unwrap().contains("hooks of an older Chips");
+    let old = report["checks"].as_array().unwrap().iter().find(is_old).unwrap();
+    assert_eq!(old["mend"], "write it anew: chips hook claude-code --install --permissions", "with what it had");
+    desk.machine.text(&["hook", "claude-code", "--install", "--permissions"]);
+    assert_eq!(settings()["hooks"]["PostToolUse"][0]["matcher"], "*");
+    let checks = String::from_utf8(desk.command(&["doctor"]).output().unwrap().stdout).unwrap();
+    assert!(!checks.contains("hooks of an older Chips"), "{checks}");
+
     desk.machine.text(&["hook", "claude-code", "--uninstall"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
@@ -291,4 +325,200 @@ fn each_recorded_input_gets_the_decision_that_it_asks_for() {
 
     assert_eq!(printed_nothing(hook(&desk, &[], &recorded("pretooluse-other-tool.json"))), "", "it is not asked");
     assert_eq!(desk.events("question.ask").len(), 3);
+}
+
+/// An input that Claude Code 2.1.332 itself wrote.
+fn real(name: &str) -> Value {
+    recorded(&format!("claude-code-2.1.332/{name}.json"))
+}
+
+/// The hook as a session of Claude Code 2.1.332 starts it, with a person before it or without.
+fn hook_of(desk: &Desk, attended: bool, arguments: &[&str], input: &Value) -> Serving {
+    let mut command = bare(desk, arguments);
+    command.env("AI_AGENT", "claude-code_2-1-332_harness");
+    command.env("CLAUDE_CODE_SESSION_ATTENDED", if attended { "1" } else { "0" });
+    hook_by(desk, command, input)
+}
+
+/// Another input of the session that wrote `of`.
+fn same_session(mut input: Value, of: &Value) -> Value {
+    input["session_id"] = of["session_id"].clone();
+    input
+}
+
+/// The ask as it stands.
+fn state(desk: &Desk, ask: &Value) -> Value {
+    let path = format!("/v1/asks/{}", ask["ask_id"].as_str().unwrap());
+    desk.server().api(&desk.person, "GET", &path, None).1
+}
+
+const ONE: &str = "permissionrequest-askuserquestion-1-default";
+
+#[test]
+fn an_answer_given_in_the_terminal_closes_the_question_and_the_inbox_says_what_was_chosen() {
+    let desk = Desk::new();
+    let asked = real(ONE);
+    // A default of the operator's is no part of the question that the terminal shows.
+    let asking = hook_of(&desk, true, &["--default-first"], &asked);
+    let ask = desk.open_ask();
+    let after = same_session(real("posttooluse-askuserquestion-1-default"), &asked);
+    assert_eq!(printed_nothing(hook_of(&desk, true, &["--default-first"], &after)), "");
+    printed_nothing(asking);
+    let closed = state(&desk, &ask);
+    assert_eq!(closed["state"], "settled");
+    assert_eq!(closed["answer"]["answers"], json!([{ "question_id": "q0", "values": ["SQLite"] }]));
+    assert_eq!(closed["acknowledged_at"], Value::Null, "no answer of Chips was handed over");
+}
+
+#[test]
+fn a_question_that_is_talked_about_in_the_terminal_instead_is_withdrawn() {
+    let desk = Desk::new();
+    let asked = real(ONE);
+    for after in ["posttoolbatch-askuserquestion-rejected", "stop"] {
+        let asking = hook_of(&desk, true, &[], &asked);
+        let ask = desk.open_ask();
+        // What other calls are through is none of this question's.
+        let other = same_session(real("posttoolbatch-bash"), &asked);
+        assert_eq!(printed_nothing(hook_of(&desk, true, &["--permissions"], &other)), "");
+        assert_eq!(state(&desk, &ask)["state"], "open");
+        assert_eq!(printed_nothing(hook_of(&desk, true, &[], &same_session(real(after), &asked))), "");
+        printed_nothing(asking);
+        assert_eq!(state(&desk, &ask)["state"], "withdrawn", "{after}");
+    }
+}
+
+#[test]
+fn a_permission_given_in_the_terminal_closes_its_card_whatever_the_order_of_the_keys() {
+    let desk = Desk::new();
+    for tool in ["bash", "write"] {
+        let asked = real(&format!("permissionrequest-{tool}-default"));
+        let asking = hook_of(&desk, true, &["--permissions"], &asked);
+        let ask = desk.open_ask();
+        let mut after = same_session(real(&format!("posttooluse-{tool}-default")), &asked);
+        let turned: Vec<(String, Value)> = after["tool_input"].as_object().unwrap().clone().into_iter().rev().collect();
+        after["tool_input"] = Value::Object(turned.into_iter().collect());
+        assert_eq!(printed_nothing(hook_of(&desk, true, &["--permissions"], &after)), "");
+        printed_nothing(asking);
+        let closed = state(&desk, &ask);
+        assert_eq!(closed["answer"]["answers"], json!([{ "question_id": "permission", "values": ["allow"] }]));
+        assert_eq!(closed["state"], "settled");
+    }
+}
+
+#[test]
+fn the_end_of_a_turn_leaves_the_permission_prompts_of_what_goes_on_behind_it() {
+    let desk = Desk::new();
+    let asked = real("permissionrequest-bash-default");
+    let asking = hook_of(&desk, true, &["--permissions"], &asked);
+    let ask = desk.open_ask();
+    let mut over = same_session(real("stop"), &asked);
+    over["background_tasks"] = json!([{ "id": "b1" }]);
+    printed_nothing(hook_of(&desk, true, &["--permissions"], &over));
+    assert_eq!(state(&desk, &ask)["state"], "open");
+    over["background_tasks"] = json!([]);
+    printed_nothing(hook_of(&desk, true, &["--permissions"], &over));
+    printed_nothing(asking);
+    assert_eq!(state(&desk, &ask)["state"], "withdrawn");
+}
+
+#[test]
+fn after_a_tool_chips_is_spoken_to_only_where_a_question_waits() {
+    let desk = Desk::new();
+    for after in ["posttooluse-bash-default", "posttooluse-askuserquestion-1-default", "posttoolbatch-bash", "stop"] {
+        let mut command = bare(&desk, &["--permissions"]);
+        command.env("CHIPS_URL", "http://127.0.0.1:1");
+        assert_eq!(printed_nothing(hook_by(&desk, command, &real(after))), "", "{after}");
+    }
+}
+
+#[test]
+fn a_question_asked_again_is_withdrawn_by_whoever_asked_it_last() {
+    let desk = Desk::new();
+    let asked = real(ONE);
+    let left_over = hook_of(&desk, true, &[], &asked);
+    let ask = desk.open_ask();
+    let again = hook_of(&desk, true, &[], &asked);
+    let place = format!("asks/{}", ask["ask_id"].as_str().unwrap());
+    again.err.wait_for("the same ask", |said| said.contains(&place).then_some(()));
+    again.signal(Signal::TERM);
+    assert_eq!(end(again).0, Some(130));
+    printed_nothing(left_over);
+    assert_eq!(state(&desk, &ask)["state"], "withdrawn");
+}
+
+#[test]
+fn one_hook_asks_the_one_beside_the_dialog_where_one_opens() {
+    let desk = Desk::new();
+    for mode in ["default", "acceptEdits", "plan", "auto", "bypassPermissions"] {
+        let of = |event: &str| real(&format!("{event}-askuserquestion-1-{}", mode.to_lowercase()));
+        assert_eq!(printed_nothing(hook_of(&desk, true, &[], &of("pretooluse"))), "", "{mode}");
+        let asking = hook_of(&desk, true, &[], &of("permissionrequest"));
+        desk.answer(json!({ "question_id": "q0", "values": ["MySQL"] }));
+        let decision = printed(asking)["hookSpecificOutput"].clone();
+        assert_eq!(decision["decision"]["behavior"], "allow", "{mode}");
+
+        let exclusive = hook_of(&desk, true, &["--exclusive"], &of("pretooluse"));
+        desk.answer(json!({ "question_id": "q0", "values": ["MySQL"] }));
+        assert_eq!(printed(exclusive)["hookSpecificOutput"]["permissionDecision"], "allow", "{mode}");
+        assert_eq!(printed_nothing(hook_of(&desk, true, &["--exclusive"], &of("permissionrequest"))), "", "{mode}");
+    }
+    let only = hook_of(&desk, true, &[], &real("pretooluse-askuserquestion-1-dontask"));
+    desk.answer(json!({ "question_id": "q0", "values": ["MySQL"] }));
+    assert_eq!(printed(only)["hookSpecificOutput"]["permissionDecision"], "allow");
+    assert_eq!(desk.events("question.ask").len(), 11);
+}
+
+#[test]
+fn where_nobody_sits_the_question_is_answered_before_the_tool_is_called() {
+    let desk = Desk::new();
+    let asking = hook_of(&desk, false, &[], &real("pretooluse-askuserquestion-1-default"));
+    desk.answer(json!({ "question_id": "q0", "values": ["SQLite"] }));
+    assert_eq!(printed(asking)["hookSpecificOutput"]["permissionDecision"], "allow");
+    assert_eq!(printed_nothing(hook_of(&desk, false, &[], &real(ONE))), "");
+}
+
+#[test]
+fn a_question_that_nobody_answered_is_not_asked_again_by_the_next_hook() {
+    let desk = Desk::new();
+    let (before, beside) =
+        (real("pretooluse-askuserquestion-1-auto"), real("permissionrequest-askuserquestion-1-auto"));
+    // This session doesn't say what it is, so both hooks go by its mode.
+    let arguments = ["--timeout", "1s", "--on-no-answer", "continue"];
+    printed_nothing(hook(&desk, &arguments, &before));
+    assert_eq!(printed_nothing(hook(&desk, &arguments, &same_session(beside, &before))), "");
+    assert_eq!(desk.events("question.ask").len(), 1);
+}
+
+#[test]
+fn a_plan_is_shown_as_it_is_and_allowed_with_its_input() {
+    let desk = Desk::new();
+    let asked = real("permissionrequest-exitplanmode-plan-with-plan");
+    let asking = hook_of(&desk, true, &["--permissions"], &asked);
+    let ask = desk.open_ask();
+    let prompt = ask["ask"]["questions"][0]["prompt"].as_str().unwrap();
+    assert!(prompt.ends_with("# Orders service\n\n1. Add the schema to Postgres\n2. Write the API"), "{prompt}");
+    desk.answer(json!({ "question_id": "permission", "values": ["allow"] }));
+    let decision = printed(asking)["hookSpecificOutput"]["decision"].clone();
+    assert_eq!(decision, json!({ "behavior": "allow", "updatedInput": asked["tool_input"] }));
+
+    let empty = real("permissionrequest-exitplanmode-plan-empty");
+    assert!(printed_nothing(hook_of(&desk, true, &["--permissions"], &empty)).contains("left to the dialog"));
+    let mut long = asked;
+    long["tool_input"]["plan"] = json!("Dig. ".repeat(1_000));
+    assert!(printed_nothing(hook_of(&desk, true, &["--permissions"], &long)).contains("longer than 4000"));
+    assert_eq!(desk.events("question.ask").len(), 1);
+}
+
+#[test]
+fn what_is_allowed_goes_back_unchanged_and_what_is_denied_says_by_whom() {
+    let desk = Desk::new();
+    let asked = real("permissionrequest-write-default");
+    for (value, expected) in [
+        ("allow", json!({ "behavior": "allow", "updatedInput": asked["tool_input"] })),
+        ("deny", json!({ "behavior": "deny", "message": "Owner denied this in Chips." })),
+    ] {
+        let asking = hook_of(&desk, true, &["--permissions"], &asked);
+        desk.answer(json!({ "question_id": "permission", "values": [value] }));
+        assert_eq!(printed(asking)["hookSpecificOutput"]["decision"], expected);
+    }
 }

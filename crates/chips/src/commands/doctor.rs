@@ -154,13 +154,19 @@ fn claude_code(findings: &mut Findings) {
                 continue;
             }
         };
-        let Some((command, timeout)) = settings::installed(&current) else { continue };
+        let Some(found) = settings::installed(&current) else { continue };
         installed = true;
         let install = if project.is_some() { " --project" } else { "" };
-        let again = format!("write it anew: chips hook claude-code --install{install}");
-        match timeout {
+        let again = format!("write it anew: chips hook claude-code --install{install}{}", found.flags());
+        match found.timeout {
+            Some(seconds) if seconds >= settings::TIMEOUT_SECONDS && found.is_old => {
+                let says = format!(
+                    "{shown} has the hooks of an older Chips: a question answered in the terminal stays open in the inbox"
+                );
+                findings.wrong(CLAUDE_CODE, says, again);
+            }
             Some(seconds) if seconds >= settings::TIMEOUT_SECONDS => {
-                findings.ok(CLAUDE_CODE, format!("{shown} runs `{command}`"));
+                findings.ok(CLAUDE_CODE, format!("{shown} runs `{}`", found.command));
             }
             Some(seconds) => {
                 let says = format!("{shown} lets the hook wait {seconds} s: shorter than a person may take");

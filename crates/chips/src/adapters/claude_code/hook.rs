@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 /// The tool that asks the person.
 pub const ASK_TOOL: &str = "AskUserQuestion";
+/// The tool that ends planning.
+const PLAN_TOOL: &str = "ExitPlanMode";
 
 /// What stands on a hook's standard input; what the adapter doesn't need is left out.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,6 +32,20 @@ pub struct Input {
     /// The call; a `PermissionRequest` has none.
     #[serde(default)]
     pub tool_use_id: Option<String>,
+    /// The calls of a `PostToolBatch`.
+    #[serde(default)]
+    tool_calls: Vec<Call>,
+    /// What a session still does in the background when its turn is over.
+    #[serde(default)]
+    background_tasks: Vec<Value>,
+}
+
+/// One call of a batch.
+#[derive(Debug, Clone, Deserialize)]
+struct Call {
+    tool_name: String,
+    #[serde(default)]
+    tool_input: Value,
 }
 
 /// Which of the hooks speaks.
@@ -39,6 +55,12 @@ pub enum Event {
     PreToolUse,
     /// While the permission dialog is open in the terminal; the first answer wins.
     PermissionRequest,
+    /// A tool was used.
+    PostToolUse,
+    /// All calls of one reply of the model are through, those that were refused too.
+    PostToolBatch,
+    /// The turn is over.
+    Stop,
     /// The session ends.
     SessionEnd,
 }
@@ -49,9 +71,28 @@ impl Input {
         match self.hook_event_name.as_str() {
             "PreToolUse" => Some(Event::PreToolUse),
             "PermissionRequest" => Some(Event::PermissionRequest),
+            "PostToolUse" => Some(Event::PostToolUse),
+            "PostToolBatch" => Some(Event::PostToolBatch),
+            "Stop" => Some(Event::Stop),
             "SessionEnd" => Some(Event::SessionEnd),
             _ => None,
         }
+    }
+
+    /// Each call of a batch, as if a hook of its own spoke of it.
+    pub fn calls(&self) -> Vec<Self> {
+        let one = |call: &Call| Self {
+            tool_name: call.tool_name.clone(),
+            tool_input: call.tool_input.clone(),
+            tool_calls: Vec::new(),
+            ..self.clone()
+        };
+        self.tool_calls.iter().map(one).collect()
+    }
+
+    /// Whether the session goes on in the background although its turn is over.
+    pub fn goes_on(&self) -> bool {
+        !self.background_tasks.is_empty()
     }
 
     /// The questions of an `AskUserQuestion`, each under the id `q0`, `q1`, …; the label is the value, byte for byte.
@@ -75,16 +116,23 @@ impl Input {
         Ok(questions)
     }
 
-    /// The permission prompt as a question: exactly what would be run, "Allow once" or "Deny", never with a default.
+    /// The permission prompt as a question: exactly what would be run, or the plan that is to be carried out, "Allow once"
+    /// or "Deny", never with a default.
     ///
     /// # Errors
-    /// What would be run is too long to be shown whole.
+    /// There is no plan, or what would be run is too long to be shown whole.
     pub fn permission(&self) -> Result<Vec<Question>, String> {
-        let what = match self.tool_input.get("command").and_then(Value::as_str) {
-            Some(command) => command.to_owned(),
-            None => serde_json::to_string_pretty(&self.tool_input).map_err(|error| error.to_string())?,
+        let text = |key: &str| self.tool_input.get(key).and_then(Value::as_str);
+        let prompt = if self.tool_name == PLAN_TOOL {
+            let plan = text("plan").map(str::trim).filter(|plan| !plan.is_empty()).ok_or("the plan is empty")?;
+            format!("Claude Code wants to carry out this plan:\n{plan}")
+        } else {
+            let what = match text("command") {
+                Some(command) => command.to_owned(),
+                None => serde_json::to_string_pretty(&self.tool_input).map_err(|error| error.to_string())?,
+            };
+            format!("Claude Code wants to use {}:\n{what}", self.tool_name)
         };
-        let prompt = format!("Claude Code wants to use {}:\n{what}", self.tool_name);
         let most = chips_protocol::limits::PROMPT;
         if prompt.chars().count() > most {
             return Err(format!(
@@ -165,7 +213,8 @@ impl Verdict {
     /// What to print on standard output; nothing for no decision.
     pub fn print(&self, event: Event, tool_input: &Value) -> Option<Value> {
         let output = match (event, self) {
-            (_, Self::Nothing) | (Event::SessionEnd, _) => return None,
+            (_, Self::Nothing) => return None,
+            (Event::PostToolUse | Event::PostToolBatch | Event::Stop | Event::SessionEnd, _) => return None,
             (Event::PreToolUse, Self::Answered { context, .. }) => json!({
                 "hookEventName": "PreToolUse",
                 "permissionDecision": "allow",
@@ -189,7 +238,8 @@ impl Verdict {
             }),
             (Event::PermissionRequest, Self::Allowed) => json!({
                 "hookEventName": "PermissionRequest",
-                "decision": { "behavior": "allow" },
+                // Some tools, `ExitPlanMode` among them, are not allowed by a decision that leaves their input out.
+                "decision": { "behavior": "allow", "updatedInput": tool_input },
             }),
             (Event::PermissionRequest, Self::Denied { reason }) => json!({
                 "hookEventName": "PermissionRequest",

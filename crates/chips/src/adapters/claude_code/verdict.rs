@@ -26,10 +26,13 @@ pub fn of(ask: &Ask) -> Verdict {
             let context = format!("The question was settled by {who} at {when}, not answered by a person.");
             answers(asked, &answered.answers, &format!("settled by {who}"), context)
         }
-        AskState::TimedOut if !answered.answers.is_empty() => {
-            let context = format!("Nobody answered in time. At {when} the default was taken; no person chose it.");
-            answers(asked, &answered.answers, "nobody answered in time; the default was taken", context)
-        }
+        // Answers are told to the model as those of its person, whatever stands beside them; so these are none.
+        AskState::TimedOut if !answered.answers.is_empty() => Verdict::Denied {
+            reason: format!(
+                "Nobody answered in time; no person chose. Go on with the default: {}.",
+                defaults(asked, &answered.answers)
+            ),
+        },
         AskState::TimedOut if asked.on_no_answer() == OnNoAnswer::Cancel => Verdict::Denied {
             reason: "Nobody answered this question in time, and it was given up. Stop here, or ask again later."
                 .to_owned(),
@@ -58,13 +61,38 @@ fn answers(asked: &QuestionAsk, given: &[Answer], note: &str, context: String) -
         let note = match answer {
             Some(answer) => {
                 answers.insert(question.prompt.clone(), value(question, answer));
-                note
+                if question.multi() { format!("{note}; {}", chosen(answer)) } else { note.to_owned() }
             }
-            None => "left unanswered",
+            None => "left unanswered".to_owned(),
         };
-        notes.insert(question.prompt.clone(), Value::String(note.to_owned()));
+        notes.insert(question.prompt.clone(), Value::String(note));
     }
     Verdict::Answered { answers, notes, context }
+}
+
+/// What was chosen and what was typed, told apart: Claude Code joins all texts of a multi-select by commas, which labels may
+/// hold as well.
+fn chosen(answer: &Answer) -> String {
+    let quoted: Vec<String> = answer.values.iter().map(|value| format!("\"{value}\"")).collect();
+    let values = if quoted.is_empty() { "none of the options".to_owned() } else { quoted.join(" and ") };
+    match &answer.free_text {
+        Some(typed) => format!("chosen: {values}; typed: \"{typed}\""),
+        None => format!("chosen: {values}"),
+    }
+}
+
+/// Each question with what was taken for it.
+fn defaults(asked: &QuestionAsk, given: &[Answer]) -> String {
+    let one = |question: &Question| {
+        let answer = given.iter().find(|answer| answer.question_id == question.question_id);
+        let texts = answer.map(|answer| answer.values.iter().chain(&answer.free_text));
+        let taken = match texts {
+            Some(texts) => texts.map(|text| format!("\"{text}\"")).collect::<Vec<_>>().join(" and "),
+            None => "nothing".to_owned(),
+        };
+        format!("\"{}\" = {taken}", question.prompt)
+    };
+    asked.questions.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// One text for a single-select, all of them for a multi-select: labels may hold commas.

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chips_client::TokenKind;
-use chips_client::protocol::OnNoAnswer;
+use chips_client::protocol::{OnNoAnswer, Question};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::adapters::away;
-use crate::adapters::claude_code::{self, Asked, Options, Plan, hook, settings};
+use crate::adapters::claude_code::{self, Asked, Options, Plan, Session, Waiting, hook, settings};
 use crate::{args, config, exit, folder, output, remote, runtime};
 
 /// What a hook's input may measure; Claude Code's own strings are far shorter.
@@ -87,24 +87,51 @@ async fn answer(options: &Options) -> anyhow::Result<ExitCode> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut bytes)?;
     let input = claude_code::read(&bytes)?;
-    let questions = match claude_code::plan(&input, options) {
-        Plan::Silent => return Ok(exit::DONE.into()),
+    let waiting = Waiting::new(&config::cache()?, &input.session_id);
+    let session = Session::of(|name| std::env::var_os(name));
+    let closed = match claude_code::plan(&input, session, options) {
+        Plan::Ask(questions) => return ask(&input, questions, options, &waiting).await,
         Plan::Leave(why) => anyhow::bail!(why),
+        // These hooks run after every tool or turn: without a hook that waits, there is nothing to close.
+        Plan::Close(_) | Plan::Over if !waiting.is_any() => Ok(()),
+        Plan::Close(decided) => claude_code::close(&client()?, &input, &decided).await,
+        Plan::Over => claude_code::end_turn(&client()?, &input).await,
         Plan::End => {
-            claude_code::end_session(&client()?, &input).await?;
-            return Ok(exit::DONE.into());
+            waiting.clear();
+            claude_code::end_session(&client()?, &input).await
         }
-        Plan::Ask(questions) => questions,
+        Plan::Silent => Ok(()),
     };
+    if let Err(error) = closed {
+        let error = output::one_line(&error.to_string());
+        output::note(format_args!("chips: {error}; what the session still asks stays open in Chips"));
+    }
+    Ok(exit::DONE.into())
+}
+
+/// Asks, waits and prints the decision.
+async fn ask(
+    input: &hook::Input,
+    questions: Vec<Question>,
+    options: &Options,
+    waiting: &Waiting,
+) -> anyhow::Result<ExitCode> {
     if !away::read(&config::folder()?)?.is_away() {
         return Ok(exit::DONE.into());
     }
     let event = input.event().unwrap_or(hook::Event::PreToolUse);
     let client = client()?;
+    let marked = waiting.mark();
+    if let Err(error) = &marked {
+        let error = output::one_line(&error.to_string());
+        output::note(format_args!(
+            "chips: can't note down that this waits ({error}); the end of the session closes it"
+        ));
+    }
     let gone = gone()?;
     tokio::pin!(gone);
 
-    let asking = Asked::ask(&client, &input, questions, options);
+    let asking = Asked::ask(&client, input, questions, options);
     tokio::pin!(asking);
     let (asked, interrupted) = tokio::select! {
         asked = &mut asking => (asked?, false),
@@ -123,7 +150,10 @@ async fn answer(options: &Options) -> anyhow::Result<ExitCode> {
             return Ok(exit::INTERRUPTED.into());
         }
     };
-    if let Some(decision) = claude_code::verdict(&ask).print(event, &input.tool_input) {
+    if let Some(decision) = claude_code::verdict(&ask, event).print(event, &input.tool_input) {
+        if nobody_reads() {
+            return Ok(exit::INTERRUPTED.into());
+        }
         output::line(serde_json::to_string(&decision)?)?;
         asked.acknowledge().await;
     }
@@ -173,7 +203,7 @@ fn change_settings(args: &Args) -> anyhow::Result<ExitCode> {
     let shown = output::one_line(&path.to_string_lossy());
     let (before, current) = settings::read(&path)?;
     let wanted = if args.install {
-        settings::with_hooks(&current, &hook_command(args), args.permissions)?
+        settings::with_hooks(&current, &hook_command(args), args.permissions, settings::version())?
     } else {
         settings::without_hooks(&current)?
     };
