@@ -125,8 +125,8 @@ fn of_texts<'a>(question: &Question, texts: impl Iterator<Item = &'a str>) -> Ch
     (values.into_iter().map(str::to_owned).collect(), (!typed.is_empty()).then_some(typed))
 }
 
-/// What between Claude Code's commas is whose: labels may hold commas themselves. The reading with the most labels is the
-/// one; where two have as many, there is none.
+/// What between Claude Code's commas is whose: labels may hold commas themselves, and stand in quotation marks then (seen in
+/// 2.1.332). The reading with the most labels is the one; where two have as many, there is none.
 fn parted(question: &Question, text: &str) -> Option<Chosen> {
     let mut readings = Vec::new();
     read_on(question, text, Vec::new(), &mut readings);
@@ -140,21 +140,26 @@ fn parted(question: &Question, text: &str) -> Option<Chosen> {
 }
 
 fn read_on(question: &Question, rest: &str, before: Vec<String>, readings: &mut Vec<Chosen>) {
-    for option in &question.options {
-        let Some(after) = rest.strip_prefix(&option.label).filter(|_| !before.contains(&option.value)) else {
-            continue;
-        };
-        let mut values = before.clone();
-        values.push(option.value.clone());
-        if after.is_empty() {
-            readings.push((values, None));
-        } else if let Some(after) = after.strip_prefix(", ") {
-            read_on(question, after, values, readings);
+    for option in question.options.iter().filter(|option| !before.contains(&option.value)) {
+        for shown in [option.label.clone(), quoted(&option.label)] {
+            let Some(after) = rest.strip_prefix(&shown) else { continue };
+            let mut values = before.clone();
+            values.push(option.value.clone());
+            if after.is_empty() {
+                readings.push((values, None));
+            } else if let Some(after) = after.strip_prefix(", ") {
+                read_on(question, after, values, readings);
+            }
         }
     }
     if !rest.is_empty() {
-        readings.push((before, Some(rest.to_owned())));
+        let typed = serde_json::from_str(rest).unwrap_or_else(|_| rest.to_owned());
+        readings.push((before, Some(typed)));
     }
+}
+
+fn quoted(label: &str) -> String {
+    Value::String(label.to_owned()).to_string()
 }
 
 #[cfg(test)]
@@ -201,6 +206,10 @@ mod tests {
         let labels = ["Search, full text", "Gift cards", "Newsletter"];
         let text = json!("Search, full text, Newsletter");
         assert_eq!(told(&labels, true, text), words(&["Search, full text", "Newsletter"], None));
+        let text = json!("\"Search, full text\", Newsletter");
+        assert_eq!(told(&labels, true, text), words(&["Search, full text", "Newsletter"], None));
+        let text = json!(r#""Search, full text", "a \"list\", later""#);
+        assert_eq!(told(&labels, true, text), words(&["Search, full text"], Some("a \"list\", later")));
         let text = json!("Gift cards, and a wish list, later");
         assert_eq!(told(&labels, true, text), words(&["Gift cards"], Some("and a wish list, later")));
         assert_eq!(told(&["A", "B", "A, B"], true, json!("A, B")), None, "it reads two ways");
