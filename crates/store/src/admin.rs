@@ -2,6 +2,7 @@
 
 mod acts;
 mod lists;
+mod webhooks;
 
 use std::path::Path;
 
@@ -81,6 +82,8 @@ pub struct Listed {
     /// What else is worth a column: `owner`, `closed, 3 members`, `open 100, hour 600`.
     pub note: String,
 }
+
+pub use webhooks::Webhook;
 
 /// A data folder opened for administration.
 pub struct Admin {

@@ -414,14 +414,6 @@ impl Store {
         on!(self, backend => backend.remove_endpoint(viewer, endpoint_id).await)
     }
 
-    /// Sends the answer of an ask to an endpoint of the harness's own again. False where there is no such ask, answer or endpoint.
-    ///
-    /// # Errors
-    /// The store can't take writes.
-    pub async fn resend(&self, viewer: &Identity, endpoint_id: i64, ask_id: AskId) -> Result<bool, WriteError> {
-        on!(self, backend => backend.resend(viewer, endpoint_id, ask_id).await)
-    }
-
     /// How a person wants to be told.
     ///
     /// # Errors

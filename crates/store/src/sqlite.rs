@@ -2,7 +2,7 @@
 
 mod asks;
 mod checkpoint;
-mod endpoints;
+pub(crate) mod endpoints;
 mod events;
 pub(crate) mod file;
 pub(crate) mod folder;
@@ -323,10 +323,6 @@ impl Sqlite {
 
     pub(crate) async fn remove_endpoint(&self, viewer: &Identity, endpoint_id: i64) -> Result<(), WriteError> {
         self.write(endpoints::Remove { who: viewer.sender.who, endpoint_id }).await
-    }
-
-    pub(crate) async fn resend(&self, viewer: &Identity, endpoint_id: i64, ask_id: AskId) -> Result<bool, WriteError> {
-        self.write(outbox::Resend { sender: viewer.sender, endpoint_id, ask_id }).await
     }
 
     pub(crate) async fn preferences(&self, person: PersonId) -> Result<Preferences, StoreError> {

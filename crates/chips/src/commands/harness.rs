@@ -1,9 +1,11 @@
 //! `chips harness`
 
+mod webhook;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use chips_protocol::{HarnessId, ParticipantId};
+use chips_protocol::{HarnessId, ParticipantId, PersonId};
 use chips_store::admin::{Admin, Issued};
 use clap::Subcommand;
 use serde_json::json;
@@ -82,6 +84,28 @@ enum Command {
         #[command(flatten)]
         json: args::Json,
     },
+    /// Have the answers of a harness posted to an address, signed
+    Webhook {
+        #[command(subcommand)]
+        command: webhook::Command,
+    },
+    /// Give a harness an owner, who alone is told of what it asks outside any space; everybody may still see it
+    #[command(after_help = examples!(
+        "chips harness owner hrn_01K4ZQPX000000000000000004 usr_01K4ZQPX000000000000000003",
+        "chips harness owner hrn_01K4ZQPX000000000000000004 none",
+    ))]
+    Owner {
+        /// The harness
+        #[arg(value_name = "HRN")]
+        id: HarnessId,
+        /// The person, or `none`
+        #[arg(value_name = "USR|none", value_parser = owner)]
+        person: Owner,
+        #[command(flatten)]
+        data: folder::DataArgs,
+        #[command(flatten)]
+        json: args::Json,
+    },
     /// End every token of a harness, for good; people may still answer what it asked
     #[command(after_help = examples!("chips harness disable hrn_01K4ZQPX000000000000000004"))]
     Disable {
@@ -93,6 +117,17 @@ enum Command {
         #[command(flatten)]
         json: args::Json,
     },
+}
+
+/// A person, or nobody.
+#[derive(Debug, Clone, Copy)]
+struct Owner(Option<PersonId>);
+
+fn owner(text: &str) -> Result<Owner, String> {
+    match text {
+        "none" => Ok(Owner(None)),
+        id => id.parse().map(|id| Owner(Some(id))).map_err(|error| format!("{error}; or `none`")),
+    }
 }
 
 /// Runs it.
@@ -134,6 +169,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let mut admin = Admin::open(folder.path())?;
             let (issued, _) = admin.rotate(ParticipantId::Harness(id), overlap.map(args::milliseconds))?;
             show(&folder, &Issued { id, token: issued.token }, json.json)?;
+        }
+        Command::Webhook { command } => webhook::run(command)?,
+        Command::Owner { id, person: Owner(person), data, json } => {
+            Admin::open(data.folder()?.path())?.set_owner(id, person)?;
+            if json.json {
+                output::json(&json!({ "id": id, "owner": person }))?;
+            } else {
+                output::line(match person {
+                    Some(person) => format!("{person} alone is told of what {id} asks outside any space"),
+                    None => format!("everybody is told of what {id} asks outside any space"),
+                })?;
+            }
         }
         Command::Disable { id, data, json } => {
             Admin::open(data.folder()?.path())?.disable(ParticipantId::Harness(id))?;

@@ -51,6 +51,23 @@ enum Command {
         #[command(flatten)]
         json: args::Json,
     },
+    /// Say whether what is told outside the inbox carries no word of a space's questions
+    #[command(after_help = examples!(
+        "chips space private spc_01K4ZQPX000000000000000002 on",
+        "chips space private spc_01K4ZQPX000000000000000002 off",
+    ))]
+    Private {
+        /// The space
+        #[arg(value_name = "SPC")]
+        space: SpaceId,
+        /// `on` or `off`
+        #[arg(value_name = "on|off", value_parser = ["on", "off"])]
+        private: String,
+        #[command(flatten)]
+        data: folder::DataArgs,
+        #[command(flatten)]
+        json: args::Json,
+    },
     /// Add a person to a closed space, or take them out
     #[command(after_help = examples!("chips space member add spc_01K4ZQPX000000000000000002 usr_01K4ZQPX000000000000000003"))]
     Member {
@@ -101,6 +118,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let mut admin = Admin::open(data.folder()?.path())?;
             let named = workspace.workspace.map(|named| admin.workspace(Some(named))).transpose()?;
             present::list(Kind::Space, &admin.spaces(named)?, json.json)?;
+        }
+        Command::Private { space, private, data, json } => {
+            let private = private == "on";
+            Admin::open(data.folder()?.path())?.set_private(space, private)?;
+            if json.json {
+                output::json(&json!({ "space_id": space, "private": private }))?;
+            } else {
+                let say = if private { "no word" } else { "the words" };
+                output::line(format_args!("messages carry {say} of the questions in {space}"))?;
+            }
         }
         Command::Member { command: MemberCommand::Add(member) } => set_member(&member, true)?,
         Command::Member { command: MemberCommand::Remove(member) } => set_member(&member, false)?,

@@ -40,6 +40,13 @@ impl Desk {
         assert!(stopped.success(), "{stopped}");
     }
 
+    /// Ends the server in the middle of whatever it does.
+    pub fn kill(&mut self) {
+        let mut server = self.server.take().unwrap();
+        server.signal(rustix::process::Signal::KILL);
+        server.wait();
+    }
+
     /// Starts the server.
     pub fn start_server(&mut self, arguments: &[&str]) {
         self.server = Some(self.machine.serve(arguments));

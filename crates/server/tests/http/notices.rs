@@ -15,7 +15,7 @@ async fn identity(app: &TestApp, actor: &Actor) -> Identity {
 }
 
 async fn register(app: &TestApp, actor: &Actor, channel: Channel, url: &str) -> i64 {
-    let keys = Keys { keys: vec![KEY.to_owned()] };
+    let keys = Keys::one(KEY.to_owned());
     let endpoint = NewEndpoint {
         channel,
         address: url.to_owned(),

@@ -15,7 +15,7 @@ use crate::sqlite::rows;
 const NAME_LIMIT: usize = 100;
 
 /// The time of an act: Chips' clock as far as it can be known beside a server, never behind the log.
-fn now(transaction: &Transaction<'_>) -> Result<Timestamp, AdminError> {
+pub(super) fn now(transaction: &Transaction<'_>) -> Result<Timestamp, AdminError> {
     Ok(TimeSource::System.wall().max(rows::last_ts(transaction)?))
 }
 
@@ -165,10 +165,10 @@ pub(super) fn grant(transaction: &Transaction<'_>, person_no: i64) -> Result<Sig
 }
 
 /// A row of `persons` or `harnesses`.
-struct Found {
-    no: i64,
-    ws_no: i64,
-    disabled: bool,
+pub(super) struct Found {
+    pub(super) no: i64,
+    pub(super) ws_no: i64,
+    pub(super) disabled: bool,
 }
 
 fn found(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
@@ -182,7 +182,7 @@ fn find_person(transaction: &Transaction<'_>, person: PersonId) -> Result<Found,
         .ok_or_else(|| AdminError::NotFound(format!("there is no person {person}; see `chips person list`")))
 }
 
-fn find_harness(transaction: &Transaction<'_>, harness: HarnessId) -> Result<Found, AdminError> {
+pub(super) fn find_harness(transaction: &Transaction<'_>, harness: HarnessId) -> Result<Found, AdminError> {
     transaction
         .query_row("SELECT no, ws_no, disabled_at FROM harnesses WHERE harness_id = ?1", [harness.to_bytes()], found)
         .optional()?

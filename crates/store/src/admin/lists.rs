@@ -47,8 +47,8 @@ impl Admin {
     /// # Errors
     /// The store can't be read.
     pub fn harnesses(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
-        let sql = "SELECT h.harness_id, w.workspace_id, h.name, h.created_at, h.disabled_at, h.open_limit, h.hour_limit
-                   FROM harnesses h JOIN workspaces w ON w.no = h.ws_no
+        let sql = "SELECT h.harness_id, w.workspace_id, h.name, h.created_at, h.disabled_at, h.open_limit, h.hour_limit, p.person_id
+                   FROM harnesses h JOIN workspaces w ON w.no = h.ws_no LEFT JOIN persons p ON p.no = h.owner_no
                    WHERE ?1 IS NULL OR w.workspace_id = ?1 ORDER BY h.ws_no, h.no";
         self.list(
             sql,
@@ -56,7 +56,11 @@ impl Admin {
             |id| HarnessId::from_bytes(id).to_string(),
             |row| {
                 let limit = |limit: Option<i64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
-                Ok(format!("open {}, hour {}", limit(row.get(5)?), limit(row.get(6)?)))
+                let budget = format!("open {}, hour {}", limit(row.get(5)?), limit(row.get(6)?));
+                Ok(match row.get::<_, Option<[u8; 16]>>(7)?.map(PersonId::from_bytes) {
+                    Some(owner) => format!("{budget}, owner {owner}"),
+                    None => budget,
+                })
             },
         )
     }
@@ -67,7 +71,7 @@ impl Admin {
     /// The store can't be read.
     pub fn spaces(&mut self, workspace: Option<WorkspaceId>) -> Result<Vec<Listed>, AdminError> {
         let sql = "SELECT s.space_id, w.workspace_id, s.name, s.created_at, NULL, s.closed,
-                          (SELECT count(*) FROM members WHERE space_no = s.no)
+                          (SELECT count(*) FROM members WHERE space_no = s.no), s.private
                    FROM spaces s JOIN workspaces w ON w.no = s.ws_no
                    WHERE ?1 IS NULL OR w.workspace_id = ?1 ORDER BY s.ws_no, s.no";
         self.list(
@@ -76,11 +80,12 @@ impl Admin {
             |id| SpaceId::from_bytes(id).to_string(),
             |row| {
                 let (closed, members): (bool, i64) = (row.get(5)?, row.get(6)?);
-                Ok(if closed {
+                let who = if closed {
                     format!("closed, {}", counted(members, "member", "members"))
                 } else {
                     "open".to_owned()
-                })
+                };
+                Ok(if row.get(7)? { format!("{who}, private") } else { who })
             },
         )
     }

@@ -100,7 +100,6 @@ impl Command for Add {
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Option<i64>, Refusal>> {
         let scene = work.scene(self.viewer.sender.workspace_id)?;
-        let NewEndpoint { channel, address, secret, name, session_id } = &self.endpoint;
         let connection = work.connection;
         let (person_no, harness_no): (Option<i64>, Option<i64>) = match self.viewer.sender.who {
             Who::Person(id) => {
@@ -113,45 +112,50 @@ impl Command for Add {
             }
         };
         work.write()?;
-        if *channel == Channel::WebPush {
-            connection
-                .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS NOT ?3")?
-                .execute((channel.as_str(), address, person_no))?;
-        }
-        let known: i64 = connection
-            .prepare_cached("SELECT count(*) FROM endpoints WHERE person_no IS ?1 AND harness_no IS ?2")?
-            .query_row((person_no, harness_no), |row| row.get(0))?;
-        if known >= ENDPOINTS_MOST {
-            return Ok(Ok(None));
-        }
-        // From here on the log is gone through: what was asked before is in the inbox.
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO outbox_cursors (ws_no, seq) VALUES (?1, ?2)")?
-            .execute((scene.ws_no, rows::head(connection, scene.ws_no)?.0 as i64))?;
-        let no = connection
-            .prepare_cached(
-                "INSERT INTO endpoints (ws_no, person_no, harness_no, session_no, channel, address, secret, name, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-                 ON CONFLICT DO UPDATE SET session_no = excluded.session_no, secret = excluded.secret,
-                     name = excluded.name, disabled_at = NULL, trouble = NULL
-                 RETURNING no",
-            )?
-            .query_row(
-                (
-                    scene.ws_no,
-                    person_no,
-                    harness_no,
-                    session_id,
-                    channel.as_str(),
-                    address,
-                    secret,
-                    name,
-                    scene.now.ms(),
-                ),
-                |row| row.get(0),
-            )?;
-        Ok(Ok(Some(no)))
+        insert(connection, scene.ws_no, (person_no, harness_no), &self.endpoint, scene.now).map(Ok)
     }
+}
+
+/// Adds an endpoint of a person or a harness, and has the log gone through from here on: what was asked before is in the
+/// inbox. Nothing where there are too many.
+pub(crate) fn insert(
+    connection: &Connection,
+    ws_no: i64,
+    (person_no, harness_no): (Option<i64>, Option<i64>),
+    endpoint: &NewEndpoint,
+    now: Timestamp,
+) -> Result<Option<i64>> {
+    let NewEndpoint { channel, address, secret, name, session_id } = endpoint;
+    if *channel == Channel::WebPush {
+        connection
+            .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS NOT ?3")?
+            .execute((channel.as_str(), address, person_no))?;
+    }
+    let others: i64 = connection
+        .prepare_cached(
+            "SELECT count(*) FROM endpoints WHERE person_no IS ?1 AND harness_no IS ?2
+                 AND NOT (channel = ?3 AND address = ?4)",
+        )?
+        .query_row((person_no, harness_no, channel.as_str(), address), |row| row.get(0))?;
+    if others >= ENDPOINTS_MOST {
+        return Ok(None);
+    }
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO outbox_cursors (ws_no, seq) VALUES (?1, ?2)")?
+        .execute((ws_no, rows::head(connection, ws_no)?.0 as i64))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO endpoints (ws_no, person_no, harness_no, session_no, channel, address, secret, name, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET session_no = excluded.session_no, secret = excluded.secret,
+                 name = excluded.name, disabled_at = NULL, trouble = NULL
+             RETURNING no",
+        )?
+        .query_row(
+            (ws_no, person_no, harness_no, session_id, channel.as_str(), address, secret, name, now.ms()),
+            |row| row.get(0),
+        )
+        .map(Some)
 }
 
 /// Removes an endpoint of one's own. Twice is a no-op.

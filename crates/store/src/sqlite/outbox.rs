@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use chips_core::Refusal;
 use chips_core::notify::{Channel, Facts, Kind, Outcome, Preferences, retry_after};
-use chips_core::{Refusal, Sender, Who};
 use chips_protocol::api::{AskState, Named};
 use chips_protocol::{
-    AskId, HarnessId, OnNoAnswer, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp, WorkspaceId,
+    HarnessId, OnNoAnswer, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp, WorkspaceId,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Row};
 
@@ -529,41 +529,6 @@ impl Record {
             }
         }
         Ok(())
-    }
-}
-
-/// Sends the answer of an ask to an endpoint of the harness's own again. False where there is none of them.
-pub(crate) struct Resend {
-    pub(crate) sender: Sender,
-    pub(crate) endpoint_id: i64,
-    pub(crate) ask_id: AskId,
-}
-
-impl Command for Resend {
-    type Done = bool;
-
-    fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<bool, Refusal>> {
-        let Who::Harness(harness) = self.sender.who else { return Ok(Ok(false)) };
-        let scene = work.scene(self.sender.workspace_id)?;
-        let found: Option<i64> = work
-            .connection
-            .prepare_cached(
-                "SELECT a.pos FROM harnesses h JOIN endpoints e ON e.harness_no = h.no JOIN asks a ON a.harness_no = h.no
-                 WHERE h.harness_id = ?1 AND e.no = ?2 AND e.disabled_at IS NULL
-                     AND a.ws_no = ?3 AND a.ask_id = ?4 AND a.state <> 0",
-            )?
-            .query_row((harness.to_bytes(), self.endpoint_id, scene.ws_no, self.ask_id.to_bytes()), |row| row.get(0))
-            .optional()?;
-        let Some(pos) = found else { return Ok(Ok(false)) };
-        let Some(ask) = asked(work.connection, pos)? else { return Ok(Ok(false)) };
-        let round: u32 = work
-            .connection
-            .prepare_cached(
-                "SELECT coalesce(max(round) + 1, 0) FROM outbox WHERE ask_pos = ?1 AND endpoint_no = ?2 AND kind = 4",
-            )?
-            .query_row((pos, self.endpoint_id), |row| row.get(0))?;
-        add(work, &ask, self.endpoint_id, Kind::Answered, round, scene.now)?;
-        Ok(Ok(true))
     }
 }
 

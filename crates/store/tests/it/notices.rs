@@ -480,7 +480,7 @@ async fn a_harness_hears_of_its_own_answers_for_days_and_again_by_hand() {
     let hook = reach(scene.store(), &world.harness, Channel::HarnessWebhook, "hook").await;
     let other = scene.admin(|admin| admin.add_harness(world.workspace_id, "Other")).unwrap();
     let other = identity(scene.store(), &other.token).await;
-    reach(scene.store(), &other, Channel::HarnessWebhook, "elsewhere").await;
+    let elsewhere = reach(scene.store(), &other, Channel::HarnessWebhook, "elsewhere").await;
 
     let ask = world.asked(scene.run).await;
     scene.plan().await;
@@ -499,11 +499,15 @@ async fn a_harness_hears_of_its_own_answers_for_days_and_again_by_hand() {
     scene.record(&notice, Outcome::Accepted).await;
     scene.none_is_due().await;
 
-    assert!(scene.store().resend(&world.harness, hook, ask).await.unwrap());
-    assert_eq!(scene.accept_all().await, [(ask, Kind::Answered, "hook".to_owned())]);
-    assert!(!scene.store().resend(&other, hook, ask).await.unwrap());
+    for _ in 0..2 {
+        scene.admin(|admin| admin.resend_webhook(hook, ask)).unwrap();
+        assert_eq!(scene.accept_all().await, [(ask, Kind::Answered, "hook".to_owned())]);
+    }
+    let refused = |hook, ask| scene.admin(|admin| admin.resend_webhook(hook, ask)).unwrap_err().to_string();
+    assert!(refused(elsewhere, ask).contains("has no ask"));
+    assert!(refused(hook + 100, ask).contains("no webhook"));
     let open = world.asked(scene.run).await;
-    assert!(!scene.store().resend(&world.harness, hook, open).await.unwrap());
+    assert!(refused(hook, open).contains("is open"));
 
     // 410: nothing is sent there any more, until it is registered anew.
     scene.answer(open).await;
@@ -515,6 +519,7 @@ async fn a_harness_hears_of_its_own_answers_for_days_and_again_by_hand() {
     scene.plan().await;
     scene.none_is_due().await;
     assert!(scene.store().endpoints(&world.harness).await.unwrap()[0].disabled);
+    assert!(refused(hook, ask).contains("410"));
     reach(scene.store(), &world.harness, Channel::HarnessWebhook, "hook").await;
     assert!(!scene.store().endpoints(&world.harness).await.unwrap()[0].disabled);
 }

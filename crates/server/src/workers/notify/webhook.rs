@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chips_core::notify::{self, Outcome};
+use chips_protocol::Timestamp;
 use chips_store::clock::TimeSource;
 use chips_store::{Endpoint, Notice};
 use futures::FutureExt;
@@ -20,10 +21,34 @@ use super::message::Message;
 use crate::outbound::Outbound;
 
 /// What the receiver checks signatures with. While a key is changed there are two, and both sign.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// Each `whsec_` and base64, the newest first.
-    pub keys: Vec<String>,
+    /// `whsec_` and base64.
+    pub key: String,
+    /// The one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<OldKey>,
+}
+
+/// A key that still signs beside the new one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OldKey {
+    /// `whsec_` and base64.
+    pub key: String,
+    /// Until when, in milliseconds since 1970.
+    pub until_ms: i64,
+}
+
+impl Keys {
+    /// A single key.
+    pub fn one(key: String) -> Self {
+        Self { key, old: None }
+    }
+
+    /// Puts a new key before the one that is there, which signs on until then.
+    pub fn rotate(self, key: String, until_ms: i64) -> Self {
+        Self { key, old: Some(OldKey { key: self.key, until_ms }) }
+    }
 }
 
 /// A channel of signed POSTs.
@@ -43,24 +68,26 @@ pub fn new_key() -> Result<String, getrandom::Error> {
 }
 
 const PREFIX: &str = "whsec_";
-/// Keys that sign at the same time.
-const MOST_KEYS: usize = 2;
-
 /// The value of `webhook-signature`: for each key `v1,` and the base64 of the HMAC-SHA256 of id, time and body.
 ///
 /// # Errors
 /// A key is not one.
-fn signatures(keys: &Keys, id: &str, seconds: i64, body: &[u8]) -> Result<String, String> {
+fn signatures(keys: &Keys, id: &str, now: Timestamp, body: &[u8]) -> Result<String, String> {
     let sign = |key: &String| {
         let secret = key.strip_prefix(PREFIX).and_then(|text| STANDARD.decode(text).ok());
         let secret = secret.filter(|secret| !secret.is_empty()).ok_or("the endpoint's key is damaged")?;
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &secret));
-        context.update(format!("{id}.{seconds}.").as_bytes());
+        context.update(format!("{id}.{}.", seconds(now)).as_bytes());
         context.update(body);
         Ok(format!("v1,{}", STANDARD.encode(context.sign())))
     };
-    let signed = keys.keys.iter().take(MOST_KEYS).map(sign).collect::<Result<Vec<_>, String>>()?;
-    if signed.is_empty() { Err("the endpoint has no key".to_owned()) } else { Ok(signed.join(" ")) }
+    let old = keys.old.iter().filter(|old| now.ms() < old.until_ms).map(|old| &old.key);
+    let signed = std::iter::once(&keys.key).chain(old).map(sign).collect::<Result<Vec<_>, String>>()?;
+    Ok(signed.join(" "))
+}
+
+fn seconds(now: Timestamp) -> i64 {
+    now.ms().div_euclid(1000)
 }
 
 impl Webhook {
@@ -79,13 +106,13 @@ impl Webhook {
         let keys: Keys =
             serde_json::from_str(&endpoint.secret).map_err(|_| "the endpoint's key is damaged".to_owned())?;
         // Receivers compare it with their own wall clock, so it is this machine's and not Chips' own.
-        let seconds = TimeSource::System.wall().ms() / 1000;
-        let signature = signatures(&keys, &id, seconds, &body)?;
+        let now = TimeSource::System.wall();
+        let signature = signatures(&keys, &id, now, &body)?;
         let value = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (HeaderName::from_static("webhook-id"), value(&id)?),
-            (HeaderName::from_static("webhook-timestamp"), HeaderValue::from(seconds)),
+            (HeaderName::from_static("webhook-timestamp"), HeaderValue::from(seconds(now))),
             (HeaderName::from_static("webhook-signature"), value(&signature)?),
         ]);
         Ok(match self.outbound.post(&url, headers, body).await {
@@ -162,23 +189,24 @@ mod tests {
     #[test]
     fn signatures_are_those_of_the_standard() {
         // The example of the specification's own libraries.
-        let keys = Keys { keys: vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned()] };
-        let signed =
-            signatures(&keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#).unwrap();
+        let keys = Keys::one("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let now = Timestamp::from_ms(1_614_265_330_999);
+        let signed = signatures(&keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", now, br#"{"test": 2432232314}"#).unwrap();
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
     #[test]
     fn while_a_key_is_changed_both_sign_and_a_damaged_one_is_told() {
         let (old, new) = (new_key().unwrap(), new_key().unwrap());
-        let sign = |keys: &[&String]| {
-            let keys = Keys { keys: keys.iter().map(|key| (*key).clone()).collect() };
-            signatures(&keys, "evt_1", 1, b"{}")
-        };
-        let both = sign(&[&new, &old]).unwrap();
-        assert_eq!(both, format!("{} {}", sign(&[&new]).unwrap(), sign(&[&old]).unwrap()));
-        assert!(
-            sign(&[]).is_err() && sign(&[&"whsec_!".to_owned()]).is_err() && sign(&[&"secret".to_owned()]).is_err()
-        );
+        let sign = |keys: &Keys, ms| signatures(keys, "evt_1", Timestamp::from_ms(ms), b"{}");
+        let rotated = Keys::one(old.clone()).rotate(new.clone(), 9_000);
+        let (by_old, by_new) = (sign(&Keys::one(old), 8_999).unwrap(), sign(&Keys::one(new.clone()), 8_999).unwrap());
+        assert_eq!(sign(&rotated, 8_999).unwrap(), format!("{by_new} {by_old}"));
+        assert_eq!(sign(&rotated, 9_000), sign(&Keys::one(new), 9_000));
+        let stored = serde_json::to_string(&rotated).unwrap();
+        assert_eq!(serde_json::from_str::<Keys>(&stored).unwrap(), rotated);
+        for damaged in ["", "whsec_", "whsec_!", "secret"] {
+            assert!(sign(&Keys::one(damaged.to_owned()), 0).is_err(), "{damaged}");
+        }
     }
 }
