@@ -93,7 +93,7 @@ fn each_heavy_library_has_one_home() {
         ("tower-http", &["chips-server"]),
         ("askama", &["chips-server"]),
         ("clap", &["chips", "xtask"]),
-        ("reqwest", &["chips-client", "chips", "xtask"]),
+        ("reqwest", &["chips-client", "chips-server", "chips", "xtask"]),
     ];
     for (package, dependencies) in dependencies() {
         for (library, homes) in homes {

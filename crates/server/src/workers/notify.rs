@@ -42,7 +42,7 @@ pub trait Channel: Send + Sync {
     /// Which one it is.
     fn channel(&self) -> notify::Channel;
 
-    /// Sends a message, and tells what the other side made of it. It may take [`LONGEST`]; what it can't carry (a taking back,
+    /// Sends a message, and tells what the other side made of it. It is given some time and then cut off; what it can't carry (a taking back,
     /// say, on a channel that has none) it takes as [`Outcome::Accepted`] without sending anything.
     fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome>;
 
