@@ -1,6 +1,7 @@
 //! Administration on a data folder, whether a server runs on it or not: a second, short writer that appends no events.
 
 mod acts;
+mod copy;
 mod lists;
 mod webhooks;
 
@@ -83,6 +84,7 @@ pub struct Listed {
     pub note: String,
 }
 
+pub use copy::{Backup, Keep, back_up, restore};
 pub use webhooks::Webhook;
 
 /// A data folder opened for administration.

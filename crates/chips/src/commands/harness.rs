@@ -85,6 +85,10 @@ enum Command {
         json: args::Json,
     },
     /// Have the answers of a harness posted to an address, signed
+    #[command(after_help = examples!(
+        "chips harness webhook add hrn_01K4ZQPX000000000000000004 https://example.com/chips",
+        "chips harness webhook list",
+    ))]
     Webhook {
         #[command(subcommand)]
         command: webhook::Command,

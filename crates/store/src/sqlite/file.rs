@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use ulid::Ulid;
@@ -17,6 +18,9 @@ const APPLICATION_ID: i32 = 0x4368_6970;
 /// The steps from nothing to this version's layout; `user_version` counts those that were taken. A step that has been
 /// released is never edited.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_start.sql"), include_str!("migrations/0002_notices.sql")];
+
+/// The first layout that has an outbox.
+pub(crate) const WITH_OUTBOX: i64 = 2;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,34 +112,83 @@ pub(crate) enum Layout {
 /// # Errors
 /// It is not one of Chips, or a newer version's.
 pub(crate) fn layout(dir: &Path, connection: &Connection) -> Result<Layout, OpenError> {
-    let path = folder::database(dir);
+    layout_of(&folder::database(dir), connection)
+}
+
+/// The same of a file by itself.
+///
+/// # Errors
+/// As [`layout`].
+pub(crate) fn layout_of(path: &Path, connection: &Connection) -> Result<Layout, OpenError> {
     let read = || -> rusqlite::Result<(i32, i64, i64)> {
         let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((application, version, tables))
     };
-    let (application, version, tables) = read().map_err(|error| told(&path, &error))?;
+    let (application, version, tables) = read().map_err(|error| told(path, &error))?;
     let known = MIGRATIONS.len() as i64;
     match (application, version) {
         (0, 0) if tables == 0 => Ok(Layout::None),
         (APPLICATION_ID, version) if version == known => Ok(Layout::Current),
         (APPLICATION_ID, version) if (1..known).contains(&version) => Ok(Layout::Older),
         (APPLICATION_ID, version) => Err(OpenError::Foreign {
-            path,
+            path: path.to_owned(),
             reason: format!(
                 "a newer version of Chips wrote this (layout {version}, this one knows {known}); use that version"
             ),
         }),
-        _ => Err(OpenError::Foreign { path, reason: "this is no database of Chips; give another folder".to_owned() }),
+        _ => Err(OpenError::Foreign {
+            path: path.to_owned(),
+            reason: "this is no database of Chips; give another folder".to_owned(),
+        }),
     }
+}
+
+/// Copies a database into a file that is there and empty. One step takes all pages, in one read of the source: nothing that is
+/// written meanwhile starts it over.
+pub(crate) fn copy(source: &Connection, target: &Path) -> rusqlite::Result<()> {
+    let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(target, access)?;
+    Backup::new(source, &mut connection)?.step(-1)?;
+    // One file that is whole by itself: its write-ahead log goes.
+    let _: String = connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Keeps a copy of a file as an older version left it, beside it: whoever goes back to that version has something to go back to.
+fn keep_older(dir: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let path = folder::database(dir);
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| told(&path, &error))?;
+    let kept = dir.join(format!("chips.db.layout-{version}"));
+    if kept.exists() {
+        return Ok(());
+    }
+    let partial = dir.join(format!("chips.db.layout-{version}.part"));
+    let failed = |reason: String| OpenError::Io {
+        path: kept.clone(),
+        reason: format!("a copy must be kept before the file is brought to this version's layout: {reason}"),
+    };
+    let _ = std::fs::remove_file(&partial);
+    let file = folder::private_file(&partial)?;
+    let copied = copy(connection, &partial)
+        .map_err(|error| error.to_string())
+        .and_then(|()| file.sync_all().map_err(|error| error.to_string()))
+        .and_then(|()| std::fs::rename(&partial, &kept).map_err(|error| error.to_string()));
+    copied.map_err(|reason| {
+        let _ = std::fs::remove_file(&partial);
+        failed(reason)
+    })
 }
 
 /// Takes the steps that are missing, each in a transaction of its own. Several processes may try at once.
 pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), OpenError> {
     let path = folder::database(dir);
-    if layout(dir, connection)? == Layout::Current {
-        return Ok(());
+    match layout(dir, connection)? {
+        Layout::Current => return Ok(()),
+        Layout::Older => keep_older(dir, connection)?,
+        Layout::None => {}
     }
     let step = |connection: &mut Connection| -> rusqlite::Result<bool> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -167,7 +220,7 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
 }
 
 /// A name for a new history of the log.
-fn new_log_id() -> String {
+pub(crate) fn new_log_id() -> String {
     let now = crate::clock::TimeSource::System.wall();
     format!("log_{}", Ulid::from_parts(now.ms().unsigned_abs(), u128::from_be_bytes(secret::random())))
 }

@@ -5,6 +5,7 @@
 mod access;
 mod admin;
 mod conformance;
+mod copies;
 mod crash;
 mod durable;
 mod faults;

@@ -1,0 +1,40 @@
+//! `chips backup`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use chips_store::admin;
+use serde_json::json;
+
+use crate::{args, exit, folder, output};
+
+/// Copy everything into one file, while the server runs
+///
+/// The copy is as it was at one moment, and is opened and checked before it gets its name. It holds every question and answer, and
+/// of tokens and sessions their hashes: keep it as you keep the data folder.
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples!(
+    "chips backup /backups/chips-monday.db",
+    "chips backup /backups/chips-monday.db --data /srv/chips --json",
+))]
+pub struct Args {
+    /// The file to make; none of that name may be there
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    data: folder::DataArgs,
+    #[command(flatten)]
+    json: args::Json,
+}
+
+/// Runs it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let made = admin::back_up(args.data.folder()?.path(), &args.file)?;
+    let file = args.file.to_string_lossy();
+    if args.json.json {
+        output::json(&json!({ "file": file, "bytes": made.bytes, "events": made.events, "log": made.log }))?;
+    } else {
+        output::line(output::one_line(&format!("{file}: {} events, {} bytes, checked", made.events, made.bytes)))?;
+    }
+    Ok(exit::DONE.into())
+}

@@ -1,0 +1,177 @@
+//! A copy of the whole store in one file, made while a server writes, and the way back.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::error::OpenError;
+use crate::sqlite::file::{self, Layout, Purpose};
+use crate::sqlite::folder::{self, Hold};
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How many events are in it, over all workspaces.
+    pub events: u64,
+    /// The name of the history of the log that was copied.
+    pub log: String,
+}
+
+/// What of a backup is not about questions, and may be left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// People's sessions, and with them their browsers' subscriptions.
+    pub sessions: bool,
+}
+
+/// Copies the store of a folder into one file, as it is at one moment, whether a server writes it or not. The copy is opened
+/// and checked before it gets its name, so that a file of that name is a whole one.
+///
+/// # Errors
+/// The folder has no workspace, the file is there already, or either can't be read or written.
+pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
+    if !file::exists(dir)? {
+        return Err(OpenError::Empty(dir.to_owned()));
+    }
+    let source = file::connect(dir, Purpose::Administer)?;
+    if file::layout(dir, &source)? == Layout::None {
+        return Err(OpenError::Empty(dir.to_owned()));
+    }
+    if target.symlink_metadata().is_ok() {
+        return Err(told(target, "there is something of this name already; give another"));
+    }
+    let partial = Partial::beside(target)?;
+    file::copy(&source, partial.path()).map_err(|error| file::told(partial.path(), &error))?;
+    let backup = verify(partial.path())?;
+    partial.rename(target)?;
+    Ok(backup)
+}
+
+/// Makes a data folder from a backup. The log begins a new history: cursors into the old one are refused rather than trusted. Ways
+/// to sign in that were made before are void, and of asks that are closed nobody is told again.
+///
+/// # Errors
+/// The folder has a workspace already or is held, the file is no backup of this version or an older one, or either can't be
+/// read or written. Nothing was changed.
+pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenError> {
+    let backup = verify(source)?;
+    folder::make(dir)?;
+    let hold = Hold::take(dir)?;
+    if file::exists(dir)? {
+        return Err(OpenError::NotEmpty(dir.to_owned()));
+    }
+    let target = folder::database(dir);
+    // An empty one may be left of a start that was cut short.
+    remove(&target)?;
+    for beside in ["chips.db-wal", "chips.db-shm"] {
+        remove(&dir.join(beside))?;
+    }
+    let partial = Partial::beside(&target)?;
+    let read = open(source, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| file::told(source, &error))?;
+    file::copy(&read, partial.path()).map_err(|error| file::told(partial.path(), &error))?;
+    begin_anew(partial.path(), keep).map_err(|error| file::told(partial.path(), &error))?;
+    partial.rename(&target)?;
+    let mut connection = file::connect(dir, Purpose::Administer)?;
+    file::migrate(dir, &mut connection)?;
+    drop(connection);
+    drop(hold);
+    Ok(backup)
+}
+
+fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// Opens a copy and looks at every page of it.
+fn verify(path: &Path) -> Result<Backup, OpenError> {
+    let sqlite = |error: rusqlite::Error| file::told(path, &error);
+    // SQLite would make a file where there is none.
+    let bytes = fs::metadata(path).map_err(|error| told(path, error))?.len();
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sqlite)?;
+    if file::layout_of(path, &connection)? == Layout::None {
+        return Err(told(path, "this is no backup of Chips: there is nothing in it"));
+    }
+    let check: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
+    if check != "ok" {
+        return Err(told(path, format_args!("the copy is damaged: {check}")));
+    }
+    let read = || -> rusqlite::Result<(i64, String)> {
+        let events = connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        Ok((events, connection.query_row("SELECT log_id FROM meta", [], |row| row.get(0))?))
+    };
+    let (events, log) = read().map_err(sqlite)?;
+    Ok(Backup { bytes, events: events.unsigned_abs(), log })
+}
+
+/// What must not come back with a backup.
+fn begin_anew(path: &Path, keep: Keep) -> rusqlite::Result<()> {
+    let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("UPDATE meta SET log_id = ?1, admin_epoch = admin_epoch + 1", [file::new_log_id()])?;
+    // A link that was used after the backup would be good again.
+    transaction.execute("DELETE FROM grants", [])?;
+    if !keep.sessions {
+        transaction.execute("DELETE FROM sessions", [])?;
+    }
+    if version >= file::WITH_OUTBOX {
+        transaction.execute(
+            "UPDATE outbox SET state = 3 WHERE state = 0 AND ask_pos IN (SELECT pos FROM asks WHERE state <> 0)",
+            [],
+        )?;
+    }
+    transaction.commit()?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// A file that is not whole yet: gone again unless it gets its name.
+struct Partial(Option<PathBuf>);
+
+impl Partial {
+    /// A private file beside the one that it will be.
+    fn beside(target: &Path) -> Result<Self, OpenError> {
+        let name = target.file_name().ok_or_else(|| told(target, "this names no file"))?;
+        let path = target.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()));
+        remove(&path)?;
+        folder::private_file(&path)?;
+        Ok(Self(Some(path)))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Gives it its name, once all of it is on the disk.
+    fn rename(mut self, target: &Path) -> Result<(), OpenError> {
+        let path = self.path().to_owned();
+        File::open(&path).and_then(|file| file.sync_all()).map_err(|error| told(&path, error))?;
+        fs::rename(&path, target).map_err(|error| told(target, error))?;
+        self.0 = None;
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(|error| told(parent, error))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), OpenError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(told(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn told(path: &Path, reason: impl std::fmt::Display) -> OpenError {
+    OpenError::Io { path: path.to_owned(), reason: reason.to_string() }
+}
