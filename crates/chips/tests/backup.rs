@@ -27,8 +27,7 @@ fn a_backup_of_a_running_server_is_restored_into_a_new_history() {
     assert!(refused.contains("holds a workspace already"), "{refused}");
     let server = other.serve(&[]);
     // The person's token is as it was, and the question can be answered there.
-    let (status, event) =
-        server.answer(&desk.person, &open, json!({ "question_id": "question", "values": ["26"] }));
+    let (status, event) = server.answer(&desk.person, &open, json!({ "question_id": "question", "values": ["26"] }));
     assert_eq!((status, &event["seq"]), (201, &json!(2)), "{event}");
     // Whoever read the old history is told so.
     let path = format!("/v1/events?after=1&log={}", made["log"].as_str().unwrap());

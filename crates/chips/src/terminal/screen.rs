@@ -80,6 +80,12 @@ impl Drop for RawMode {
     }
 }
 
+/// Ends the process as SIGHUP does.
+fn hang_up() -> ! {
+    restore();
+    std::process::exit(i32::from(exit::HUNG_UP.0));
+}
+
 /// Whoever reads keys from a terminal that is gone reads "nothing yet" for ever, and no signal gets a turn.
 fn end_with_the_terminal(end: &UnixStream) {
     let stdin = io::stdin();
@@ -90,10 +96,7 @@ fn end_with_the_terminal(end: &UnixStream) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
             Ok(_) if !watched[1].revents().is_empty() => return,
-            Ok(_) if watched[0].revents().intersects(gone) => {
-                restore();
-                std::process::exit(i32::from(exit::HUNG_UP.0));
-            }
+            Ok(_) if watched[0].revents().intersects(gone) => hang_up(),
             Ok(_) => {}
         }
     }
@@ -246,7 +249,11 @@ impl Screen {
             bytes.queue(MoveTo(at(column), at(row)))?.queue(Show)?;
         }
         bytes.queue(EndSynchronizedUpdate)?;
-        err.write_all(&bytes).and_then(|()| err.flush()).context("can't draw on the terminal")?;
+        match err.write_all(&bytes).and_then(|()| err.flush()) {
+            // Seen here first where something was to be drawn just then.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => hang_up(),
+            drawn => drawn.context("can't draw on the terminal")?,
+        }
         Ok(frame.focus_seen)
     }
 
