@@ -10,7 +10,7 @@ use crate::support::{App, Browser, Form, plain, until};
 
 /// Kim hears of questions at this receiver.
 async fn told_at(app: &App, receiver: &Receiver) {
-    let keys = json!({ "keys": [new_key().unwrap()] });
+    let keys = json!({ "key": new_key().unwrap() });
     app.tell(app.kim, Channel::Webhook, &receiver.url("/kim"), keys).await;
 }
 
