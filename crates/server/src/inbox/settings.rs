@@ -1,4 +1,6 @@
-//! `/settings`: who is signed in, and where; and signing out.
+//! `/settings`: who is signed in, and where; where and when they are told; and signing out.
+
+pub(super) mod told;
 
 use askama::Template;
 use axum::extract::{Request, State};
@@ -14,6 +16,7 @@ use super::page::{PageName, Person, Shell, Visit, page};
 use super::preferences::{Preferences, UNDO};
 use super::words::LANGUAGES;
 use crate::app::AppState;
+use told::{Happened, Told};
 
 #[derive(Template)]
 #[template(path = "settings.html")]
@@ -26,6 +29,7 @@ struct SettingsPage {
     spaces: Vec<String>,
     languages: Vec<Language>,
     times: Vec<UndoTime>,
+    told: Told,
     devices: Vec<DeviceRow>,
 }
 
@@ -51,18 +55,28 @@ struct DeviceRow {
 
 /// `GET /settings`
 pub(crate) async fn show(State(state): State<AppState>, person: Person) -> Response {
+    render(&state, &person, StatusCode::OK, Happened::default()).await
+}
+
+async fn render(state: &AppState, person: &Person, status: StatusCode, happened: Happened) -> Response {
+    let identity = person.identity();
     let read = async {
-        let me = state.store.me(person.identity()).await?;
-        Ok((me, state.store.sessions(person.identity()).await?))
+        let preferences = match identity.sender.who {
+            chips_core::Who::Person(id) => state.store.preferences(id).await?,
+            chips_core::Who::Harness(_) => chips_core::notify::Preferences::default(),
+        };
+        let (me, sessions) = (state.store.me(identity).await?, state.store.sessions(identity).await?);
+        Ok((me, sessions, state.store.endpoints(identity).await?, preferences))
     };
-    let (me, sessions) = match read.await {
+    let (me, sessions, endpoints, preferences) = match read.await {
         Ok(read) => read,
         Err(fault) => return person.visit.unreadable(&fault),
     };
     let id = me.participant.id.to_string();
     page(
-        StatusCode::OK,
+        status,
         &SettingsPage {
+            told: Told::new(state, person, &me, &endpoints, &preferences, happened),
             shell: person.shell(person.visit.w.settings, PageName::Settings),
             token: person.token.clone(),
             who: Who::called(&me.participant.name, &id),
@@ -71,7 +85,7 @@ pub(crate) async fn show(State(state): State<AppState>, person: Person) -> Respo
             spaces: me.spaces.iter().map(|space| shown(&space.name)).collect(),
             languages: languages(&person.visit.preferences),
             times: UNDO.map(|seconds| undo_time(seconds, &person.visit)).into(),
-            devices: sessions.iter().map(|session| device(session, &person)).collect(),
+            devices: sessions.iter().map(|session| device(session, person)).collect(),
         },
     )
 }
@@ -207,6 +221,6 @@ fn left(visit: &Visit) -> Response {
 }
 
 fn unwritten(visit: &Visit, fault: &WriteError) -> Response {
-    tracing::warn!(%fault, "a session could not be ended");
+    tracing::warn!(%fault, "what was set could not be written");
     visit.unavailable(5)
 }

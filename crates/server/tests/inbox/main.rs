@@ -15,5 +15,6 @@ mod receiver;
 mod showing;
 mod sign_in;
 mod support;
+mod told;
 
 use support::within;
