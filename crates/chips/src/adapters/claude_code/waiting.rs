@@ -31,9 +31,9 @@ impl Waiting {
         Ok(Mark(path))
     }
 
-    /// Whether a hook of the session waits, or was killed while it did.
+    /// Whether a hook of the session may wait: one does, one was killed while it did, or nothing can be noted down here.
     pub fn is_any(&self) -> bool {
-        !self.files().is_empty()
+        std::fs::create_dir_all(&self.folder).is_err() || !self.files().is_empty()
     }
 
     /// Forgets those of the session: it is over.
@@ -75,6 +75,15 @@ mod tests {
         assert!(one.is_any() && !other.is_any());
         drop(mark);
         assert!(!one.is_any());
+    }
+
+    #[test]
+    fn where_nothing_can_be_noted_down_one_may_always_wait() {
+        let cache = tempfile::tempdir().unwrap();
+        std::fs::write(cache.path().join("waiting"), "no folder").unwrap();
+        let one = Waiting::new(cache.path(), "one");
+        assert!(one.mark().is_err());
+        assert!(one.is_any());
     }
 
     #[test]

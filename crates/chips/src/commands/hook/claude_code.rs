@@ -121,13 +121,8 @@ async fn ask(
     }
     let event = input.event().unwrap_or(hook::Event::PreToolUse);
     let client = client()?;
-    let marked = waiting.mark();
-    if let Err(error) = &marked {
-        let error = output::one_line(&error.to_string());
-        output::note(format_args!(
-            "chips: can't note down that this waits ({error}); the end of the session closes it"
-        ));
-    }
+    // Where it can't be noted down, the hooks that close look at Chips each time.
+    let _mark = waiting.mark().ok();
     let gone = gone()?;
     tokio::pin!(gone);
 
