@@ -12,6 +12,7 @@ mod form;
 pub(crate) mod guard;
 mod history;
 mod html;
+mod install;
 mod list;
 mod live;
 mod page;
@@ -57,7 +58,9 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/live", get(live::stream))
         .route("/present", post(present::touched))
         .route("/assets/{name}", get(assets::serve))
-        .route("/manifest.webmanifest", get(assets::manifest))
+        .route("/manifest.webmanifest", get(install::manifest))
+        .route("/sw.js", get(install::serve_worker))
+        .route("/offline", get(install::offline))
         .layer(from_fn_with_state(state, guard::guard))
 }
 

@@ -1,4 +1,6 @@
 //! The files beside the pages. Their names carry a hash of their content, so browsers may keep them for ever.
+//!
+//! What installs the inbox on a phone stands beside them, in [`super::install`].
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,7 +15,7 @@ pub(crate) struct Asset {
     /// Where it is served: `/assets/NAME.HASH.EXTENSION`.
     pub path: String,
     media_type: &'static str,
-    content: Cow<'static, [u8]>,
+    pub content: Cow<'static, [u8]>,
 }
 
 impl Asset {
@@ -28,7 +30,7 @@ impl Asset {
 }
 
 /// Styles or a script without indentation and without lines that are comments alone. No text in either spans lines.
-fn plain(source: &str) -> String {
+pub(crate) fn plain(source: &str) -> String {
     let lines = source.lines().map(str::trim).filter(|line| {
         let comment = line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
         !line.is_empty() && !comment
@@ -63,7 +65,9 @@ assets! {
     SCRIPT = "chips", "js", "text/javascript; charset=utf-8";
     ICON = "icon", "svg", "image/svg+xml";
     TOUCH_ICON = "icon-180", "png", "image/png";
+    SMALL_ICON = "icon-192", "png", "image/png";
     LARGE_ICON = "icon-512", "png", "image/png";
+    MASKABLE_ICON = "icon-maskable", "png", "image/png";
 }
 
 /// `GET /assets/NAME`.
@@ -78,32 +82,14 @@ pub(crate) async fn serve(Path(name): Path<String>) -> Response {
     (headers, asset.content.clone()).into_response()
 }
 
-/// `GET /manifest.webmanifest`: how the inbox is installed on a phone.
-pub(crate) async fn manifest() -> Response {
-    let manifest = serde_json::json!({
-        "id": "/",
-        "name": "Chips",
-        "short_name": "Chips",
-        "start_url": "/",
-        "scope": "/",
-        "display": "standalone",
-        "background_color": "#f4f2ed",
-        "theme_color": "#f4f2ed",
-        "icons": [
-            { "src": ICON.path, "sizes": "any", "type": "image/svg+xml", "purpose": "any" },
-            { "src": LARGE_ICON.path, "sizes": "512x512", "type": "image/png", "purpose": "any maskable" },
-        ],
-    });
-    ([(header::CONTENT_TYPE, "application/manifest+json")], manifest.to_string()).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn styles_and_script_stay_small_on_a_phone() {
-        let size = STYLE.content.len() + SCRIPT.content.len();
+        let worker = super::super::install::worker(super::super::words::LANGUAGES[0]);
+        let size = STYLE.content.len() + SCRIPT.content.len() + worker.len();
         assert!(size < 40 * 1024, "all styles and scripts together are {size} bytes; 40 KiB is the limit");
     }
 

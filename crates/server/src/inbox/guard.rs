@@ -13,7 +13,8 @@ use super::page;
 
 /// Scripts, styles and connections of this site alone; no frame may hold a page, no form may post elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+                      manifest-src 'self'; worker-src 'self'; form-action 'self'; frame-ancestors 'none'; \
+                      base-uri 'none'";
 
 /// The headers that every answer to a browser has. A handler's own `Cache-Control` stands.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [

@@ -27,6 +27,7 @@ pub(crate) enum PageName {
     Settings,
     SignIn,
     Notice,
+    Offline,
 }
 
 impl PageName {
@@ -40,6 +41,7 @@ impl PageName {
             Self::Settings => "settings",
             Self::SignIn => "sign-in",
             Self::Notice => "notice",
+            Self::Offline => "offline",
         }
     }
 }
@@ -70,6 +72,26 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
+    /// The frame of a page that says nothing about who looks at it, or when.
+    pub fn for_nobody(w: &'static Words, title: &str, page: PageName) -> Self {
+        Self {
+            w,
+            title: titled(title),
+            page,
+            person: None,
+            insecure: false,
+            count: None,
+            undo_ms: 0,
+            keys: false,
+            now_ms: 0,
+            words: w.script_json(),
+            style: &assets::STYLE.path,
+            script: &assets::SCRIPT.path,
+            icon: &assets::ICON.path,
+            touch_icon: &assets::TOUCH_ICON.path,
+        }
+    }
+
     /// The keys of the keyboard and what each does.
     pub fn shortcuts(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         KEYS.into_iter().zip(self.w.keys)
@@ -111,24 +133,16 @@ impl Visit {
     /// The frame of a page. `title` stands before the product's name.
     pub fn shell(&self, title: &str, page: PageName, identity: Option<&Identity>) -> Shell {
         Shell {
-            w: self.w,
-            title: if title.is_empty() { "Chips".to_owned() } else { format!("{title} · Chips") },
-            page,
             person: identity.map(|identity| match identity.sender.who {
                 chips_core::Who::Person(id) => id.to_string(),
                 chips_core::Who::Harness(id) => id.to_string(),
             }),
             token: None,
             insecure: self.insecure,
-            count: None,
             undo_ms: self.preferences.undo * 1000,
             keys: self.preferences.keys,
             now_ms: self.now.ms(),
-            words: self.w.script_json(),
-            style: &assets::STYLE.path,
-            script: &assets::SCRIPT.path,
-            icon: &assets::ICON.path,
-            touch_icon: &assets::TOUCH_ICON.path,
+            ..Shell::for_nobody(self.w, title, page)
         }
     }
 
@@ -172,6 +186,11 @@ impl Visit {
         tracing::error!(%fault, "the inbox can't read the store");
         self.unavailable(5)
     }
+}
+
+/// A page's title: what it is before the product's name.
+fn titled(title: &str) -> String {
+    if title.is_empty() { "Chips".to_owned() } else { format!("{title} · Chips") }
 }
 
 /// Whether the request names this very machine, so that nothing travels over a network.

@@ -4,7 +4,7 @@ pub(super) mod told;
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use chips_protocol::text::shown;
 use chips_store::{Session, WriteError};
@@ -213,10 +213,12 @@ async fn open(state: &AppState, request: Request) -> Result<(Person, Fields), Re
     }
 }
 
-/// To the sign-in, without the cookie.
+/// To the sign-in, without the cookie and without anything that this site keeps in the browser: drafts, answers that were not
+/// sent, the worker. Browsers take the header over https and on loopback; elsewhere the script clears what there is.
 fn left(visit: &Visit) -> Response {
     let mut response = Redirect::to("/sign-in").into_response();
     response.headers_mut().append(header::SET_COOKIE, visit.cookies.end());
+    response.headers_mut().insert("clear-site-data", HeaderValue::from_static("\"storage\""));
     response
 }
 

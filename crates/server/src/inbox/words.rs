@@ -246,6 +246,9 @@ pub(crate) struct Words {
     pub form_stale: &'static str,
     pub too_many: &'static str,
 
+    /// What an installed inbox is described as.
+    pub product: &'static str,
+
     // Pages that say no
     pub not_found: &'static str,
     pub not_found_hint: &'static str,
@@ -259,6 +262,10 @@ pub(crate) struct Words {
     pub signed_out_hint: &'static str,
     pub unavailable: &'static str,
     pub unavailable_hint: &'static str,
+    pub offline: &'static str,
+    pub offline_hint: &'static str,
+    pub offline_unsent: &'static str,
+    pub offline_retry: &'static str,
     pub to_inbox: &'static str,
 
     /// What the script says as well.

@@ -229,6 +229,8 @@ pub(super) static WORDS: Words = Words {
     form_stale: "Dieses Formular war zu lange offen, oder dieser Browser behält keine Cookies. Sende den Code noch einmal.",
     too_many: "Zu viele Codes, die nicht gehen. Warte ein wenig und versuche es dann noch einmal.",
 
+    product: "Hier fragen Agenten, und du antwortest mit einem Tipp.",
+
     not_found: "Hier ist nichts",
     not_found_hint: "Es gibt das nicht, oder du darfst es nicht sehen.",
     foreign: "Das kam nicht von dieser Seite",
@@ -241,6 +243,10 @@ pub(super) static WORDS: Words = Words {
     signed_out_hint: "Es wurde nichts gesendet. Melde dich an und sende es dann noch einmal.",
     unavailable: "Chips kann das gerade nicht",
     unavailable_hint: "Es wurde nichts geändert. Versuche es gleich noch einmal.",
+    offline: "Chips ist nicht zu erreichen",
+    offline_hint: "Vielleicht fehlt die Verbindung. Diese Seite kommt von selbst zurück, sobald wieder eine da ist.",
+    offline_unsent: "Noch nicht gesendet",
+    offline_retry: "Jetzt versuchen",
     to_inbox: "Zu den offenen Fragen",
 
     script: Script {

@@ -227,6 +227,8 @@ pub(super) static WORDS: Words = Words {
     form_stale: "This form was open for too long, or this browser keeps no cookies. Send the code once more.",
     too_many: "Too many codes that do not work. Wait a little, then try again.",
 
+    product: "Where agents ask, and you answer with one tap.",
+
     not_found: "There is nothing here",
     not_found_hint: "It does not exist, or it is not for you to see.",
     foreign: "That did not come from this page",
@@ -239,6 +241,10 @@ pub(super) static WORDS: Words = Words {
     signed_out_hint: "Nothing was sent. Sign in, then send it again.",
     unavailable: "Chips can’t do that right now",
     unavailable_hint: "Nothing was changed. Try again in a moment.",
+    offline: "Chips can’t be reached",
+    offline_hint: "Perhaps there is no connection. This page comes back by itself as soon as there is one.",
+    offline_unsent: "Not sent yet",
+    offline_retry: "Try now",
     to_inbox: "To the open questions",
 
     script: Script {
