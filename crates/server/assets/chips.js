@@ -47,17 +47,20 @@ function drain(card) {
 	all("progress", card).forEach((bar) => { bar.value = bar.max - ms; });
 }
 
+// What this device keeps. Without storage it lives as long as the page.
+const load = (name) => { try { return JSON.parse(localStorage[name]); } catch { return {}; } };
+const save = (name, kept) => { try { localStorage[name] = JSON.stringify(kept); } catch { /* full, or off */ } };
+
 // Drafts: what was typed survives a reload, a closed question and a session that has ended.
 const DRAFTS = "chips-drafts", FIELDS = ["t0", "t1", "t2", "t3"], WEEK = 7 * 864e5;
-const drafts = () => { try { return JSON.parse(localStorage[DRAFTS]); } catch { return {}; } };
 const named = (card, field) => [person, card.dataset.ask, field].join();
-const draft = (card, field) => drafts()[named(card, field)]?.[0];
+const draft = (card, field) => load(DRAFTS)[named(card, field)]?.[0];
 function store(card, fields, text) {
-	const kept = Object.fromEntries(Object.entries(drafts()).filter(([, [, at]]) => Date.now() - at < WEEK));
+	const kept = Object.fromEntries(Object.entries(load(DRAFTS)).filter(([, [, at]]) => Date.now() - at < WEEK));
 	fields.forEach((field) => {
 		if (blank(text)) delete kept[named(card, field)]; else kept[named(card, field)] = [text, Date.now()];
 	});
-	try { localStorage[DRAFTS] = JSON.stringify(kept); } catch { /* no storage: the text lives as long as the page */ }
+	save(DRAFTS, kept);
 }
 const typed = (root) => all("textarea", root).map((area) => area.value).filter((text) => !blank(text));
 
@@ -203,7 +206,7 @@ const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname +
 const signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
 document.addEventListener("submit", (event) => {
 	const form = event.target, card = form.closest(".card"), by = event.submitter;
-	if ("signOut" in form.dataset) localStorage.removeItem(DRAFTS);
+	if ("signOut" in form.dataset) localStorage.clear();
 	if (!card) return;
 	event.preventDefault();
 	if (isBusy(card)) return;
@@ -214,7 +217,12 @@ document.addEventListener("submit", (event) => {
 		data.delete(name);
 		unsent.push(value);
 	});
-	const go = () => send(card, form.action, data, unsent, 0), room = (card.dataset.deadline ?? Infinity) - now();
+	const go = () => {
+		const chosen = all(".chip:is(.sent, :has(:checked)) .t", form).map((t) => t.textContent);
+		const what = [...chosen, ...FIELDS.map((field) => data.get(field)).filter((text) => !blank(text))].join(", ");
+		hold(card.dataset.ask, [person, `${data}`, what, one(".prompt", form).textContent]);
+		send(card, form.action, data, unsent, 0);
+	}, room = (card.dataset.deadline ?? Infinity) - now();
 	card.classList.add("sending");
 	by?.classList.add("sent");
 	// The chance to undo never takes an answer near its deadline.
@@ -244,6 +252,23 @@ function defer(card, by, wait, go) {
 	if (inside) undo.focus({ preventScroll: true });
 	announce("undoSaid", what);
 }
+// What is under way is kept until the server has said something about it: a page that is closed meanwhile loses no answer.
+const OUTBOX = "chips-outbox";
+function hold(id, entry) {
+	save(OUTBOX, { ...load(OUTBOX), [id]: entry });
+}
+function takeUp() {
+	const token = one("[name=token]")?.value;
+	Object.entries(load(OUTBOX)).forEach(([id, [whose, sent]]) => {
+		// What another person left here is nobody's business.
+		if (whose !== person) return hold(id);
+		const card = byId(id) ?? make("article", {}, make("div", { className: "box" })), data = new URLSearchParams(sent);
+		card.dataset.ask = id;
+		card.classList.add("sending");
+		if (token) data.set("token", token);
+		send(card, `/asks/${id}`, data, [], 0);
+	});
+}
 const flushAll = () => pending.forEach(({ flush }) => flush());
 async function send(card, url, data, unsent, tries) {
 	const box = one(".box", card), slow = setTimeout(line, 700, box, say("sending")), keepalive = `${data}`.length < 60000;
@@ -267,6 +292,7 @@ async function send(card, url, data, unsent, tries) {
 	}
 	const page = parsed(text), fresh = one(".card", page), id = card.dataset.ask;
 	free(card);
+	if (response.status !== 401) hold(id);
 	if (fresh) {
 		if (response.ok && !isOpen(fresh) && !one(".kept", fresh)) store(card, FIELDS.filter((field) => data.has(field)));
 		place(fresh, unsent);
@@ -474,5 +500,17 @@ if (list || view === "ask") {
 }
 tick();
 setInterval(tick, 1000);
+if (person) takeUp();
+// The page that stands in where Chips can't be reached: what is kept, and back as soon as it can.
+if (view === "offline") {
+	const span = (className, text) => make("span", { className, textContent: text.slice(0, 200), dir: "auto" });
+	const unsent = Object.values(load(OUTBOX)).map(([, , what, prompt]) => make("li", { className: "chip on" }, make("div", {}, span("d", prompt), span("t", what))));
+	one(".chips").append(...unsent);
+	one("[data-unsent]").hidden = !unsent.length;
+	const back = () => fetch("/healthz").then(({ ok }) => { if (ok) location.reload(); }, () => {});
+	setInterval(back, 3000);
+	addEventListener("online", back);
+}
+navigator.serviceWorker?.register(`/sw.js?${lang}`).catch(() => {});
 // A page out of memory may be from before the sign-out.
 addEventListener("pageshow", ({ persisted }) => { if (persisted) source ? wake() : location.reload(); });

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod answering;
+mod axe;
 mod care;
 mod keys;
 mod live;
+mod offline;
 mod presence;
 mod screen;
 #[path = "../inbox/support.rs"]

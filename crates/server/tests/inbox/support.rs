@@ -165,6 +165,18 @@ impl App {
         assert!(matches!(within(self.running.take().unwrap()).await.unwrap(), Ended::Stopped));
     }
 
+    /// Opens the store of a server that was stopped. Nobody is served yet.
+    pub async fn reopen(&mut self) {
+        self.store = Store::open(self.dir.path(), Options::default()).unwrap();
+    }
+
+    /// Serves again, on the same address.
+    pub async fn serve_again(&mut self) {
+        self.stop = CancellationToken::new();
+        let server = bind(Config::on(self.address), self.store.clone()).await.unwrap();
+        self.running = Some(tokio::spawn(server.run(self.stop.clone())));
+    }
+
     fn sender(&self) -> Sender {
         self.sender_of(self.harness)
     }
