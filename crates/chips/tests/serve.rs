@@ -181,6 +181,57 @@ fn a_phone_gets_a_qr_code_where_it_can_reach_the_address() {
 }
 
 #[test]
+fn a_machine_alone_is_told_how_a_phone_comes_to_reach_it() {
+    let machine = Machine::new();
+    let (server, shown) =
+        Terminal::new(80).spawn(&mut machine.command(&["serve", "--phone", "--listen", "127.0.0.1:0"]));
+    let server = server.wait_until_it_listens();
+    let text =
+        shown.wait_for("the last way", |text| text.contains("https://chips.example.com").then(|| text.to_owned()));
+    let (address, port) = (server.address(), server.address().port());
+    let unfilled = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfilled.contains(&format!("A phone can't reach http://{address}: that is this machine alone.")), "{text}");
+    let lines: Vec<_> = text.lines().map(|line| line.trim_end().trim_start()).collect();
+    for command in [
+        format!("tailscale serve --bg {port}"),
+        format!("cloudflared tunnel --url http://{address}"),
+        format!("caddy reverse-proxy --from chips.example.com --to {address}"),
+    ] {
+        assert!(lines.contains(&command.as_str()), "{command}: {text}");
+    }
+    let again = lines
+        .iter()
+        .find(|line| {
+            line.ends_with("--public-url https://chips.example.com")
+                || line.contains("--public-url https://chips.example.com --data")
+        })
+        .unwrap();
+    assert!(again.contains(&format!("serve --phone --listen {address}")), "{again}");
+    assert!(!text.contains('▀'), "there is nothing to scan: {text}");
+    assert_eq!(server.terminate().code(), Some(0));
+}
+
+#[test]
+fn in_a_network_over_plain_http_a_phone_is_let_in_and_told_what_that_costs() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    let args = ["serve", "--phone", "--listen", "0.0.0.0:0", "--insecure"];
+    let (server, shown) = Terminal::new(80).spawn(&mut machine.command(&args));
+    let text = shown.wait_for("the home screen", |text| text.contains("Add to Home Screen").then(|| text.to_owned()));
+    let unfilled = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfilled.contains("over plain http: whoever is on that network can read your questions"), "{text}");
+    assert!(text.contains("tailscale serve --bg ") && text.contains('▀') && text.contains("/sign-in"), "{text}");
+    assert_eq!(server.terminate().code(), Some(0));
+
+    // Where nobody looks on, the same without a secret.
+    let mut server = machine.serve(&args[1..]);
+    let text = server.out.wait_for("the command", |text| text.contains("person link usr_").then(|| text.to_owned()));
+    assert!(text.contains("tailscale serve --bg ") && !secrets_in(&text) && !text.contains('▀'), "{text}");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
 fn a_store_that_fails_ends_the_process_with_70_and_one_clear_line() {
     let machine = Machine::new();
     let made = machine.json(&["init"]);

@@ -227,7 +227,7 @@ pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> 
 }
 
 /// What a failed exchange comes to, in a few words: the innermost cause, without the system's number for it.
-pub(crate) fn in_words(error: &reqwest::Error) -> String {
+pub fn in_words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return if error.is_connect() { "no connection in time" } else { "no reply in time" }.to_owned();
     }

@@ -59,6 +59,7 @@ pub use chips_protocol as protocol;
 /// Parts of this client that an adapter needs too, to speak to the server of a harness.
 pub mod parts {
     pub use crate::backoff::{Backoff, Pauses};
+    pub use crate::call::in_words;
     pub use crate::mint::fraction;
     pub use crate::sse::{Malformed, Message, Parser};
     pub use crate::tls::config as tls_config;

@@ -1,5 +1,7 @@
 //! `chips serve`
 
+mod phone;
+
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ const GONE_AFTER: Duration = Duration::from_millis(9_500);
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!(
     "chips serve --demo",
+    "chips serve --phone                               can a phone reach this, and how?",
     "chips serve --data /srv/chips --public-url https://chips.example.com",
     "chips serve --listen 0.0.0.0:7070 --insecure      in a network that you trust",
     "chips serve --simulate script.toml -- make test   a harness's tests, answered by a script",
@@ -68,12 +71,17 @@ pub struct Args {
     /// Prints a link that signs the first owner in, wherever standard output goes.
     #[arg(long)]
     demo: bool,
+    /// Say whether a phone can reach this over https, and show its way in as a QR code; or how to have that
+    ///
+    /// A public address is looked for until it leads here. The link and the code are shown on a terminal alone.
+    #[arg(long)]
+    phone: bool,
     /// Answer by a script instead of people, on throwaway data: tries a harness out
     ///
     /// Prints CHIPS_URL and CHIPS_TOKEN for the harness. The clock can be moved, so that an hour's time-out passes in a
     /// moment; the script can lose replies, cut streams and restart the server. Ends with 1 where something of the script
     /// did not happen. docs/simulate.md says what a script can say.
-    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["demo", "insecure", "public_metrics"])]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["demo", "phone", "insecure", "public_metrics"])]
     simulate: Option<PathBuf>,
     /// With --simulate: run this command with CHIPS_URL and CHIPS_TOKEN, end when it does, and with its exit code
     #[arg(last = true, value_name = "COMMAND", requires = "simulate")]
@@ -108,10 +116,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             None => args::listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?,
         })
     };
-    runtime::serve(serve(folder, config, args.demo))
+    runtime::serve(serve(folder, config, Shown { demo: args.demo, phone: args.phone }))
 }
 
-async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<ExitCode> {
+/// What is shown beside the server.
+struct Shown {
+    demo: bool,
+    phone: bool,
+}
+
+async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     // From here on, also while a long log is read through: the first signal stops, the second ends.
     tokio::spawn(Signals::take()?.stop(stop.clone()));
@@ -130,18 +144,32 @@ async fn serve(folder: Folder, config: Config, demo: bool) -> anyhow::Result<Exi
     if let Err(error) = folder.keep_url(&url).and_then(|()| folder.keep_address(address)) {
         tracing::warn!("links made by `chips person link` may name another address: {error:#}");
     }
-    let stage = if demo { Some(Stage::set(&folder, made.as_ref())?) } else { None };
+    let stage = if shown.demo { Some(Stage::set(&folder, made.as_ref())?) } else { None };
     // Nobody may be reading any more; the server serves all the same.
     let _ = output::line(format_args!("listening on http://{address}"));
-    if let Some(stage) = stage {
+    if stage.is_some() {
         if made.is_some() {
             let path = output::one_line(&folder.path().to_string_lossy());
             let _ = output::line(format_args!("\nA new data folder: {path}"));
         }
-        tokio::spawn(show(stage, Place { address, url, reachable }, folder, made, stop.clone()));
     } else {
-        let _ = greet(&folder, made.as_ref(), &url, reachable);
+        let _ = greet(&folder, made.as_ref(), &url, reachable && !shown.phone);
     }
+    let place = Place { address, url, reachable };
+    let (show_demo, show_phone, stopped) = (stage.is_some(), shown.phone, stop.clone());
+    tokio::spawn(async move {
+        let demo = async {
+            if let Some(stage) = stage {
+                show(stage, &place, &folder, made, &stopped).await;
+            }
+        };
+        let phone = async {
+            if show_phone && let Err(error) = phone::show(&folder, &place, show_demo, &stopped).await {
+                tracing::warn!("what a phone needs can't be shown: {error:#}");
+            }
+        };
+        tokio::join!(demo, phone);
+    });
     match server.run(stop).await {
         Ended::Stopped => Ok(exit::DONE.into()),
         Ended::Failed(fatal) => {
@@ -206,10 +234,10 @@ pub fn phone(link: &str) -> Option<String> {
 }
 
 /// Plays the demo beside the server, and says how to go on after it.
-async fn show(stage: Stage, place: Place, folder: Folder, made: Option<Initialised>, stop: CancellationToken) {
+async fn show(stage: Stage, place: &Place, folder: &Folder, made: Option<Initialised>, stop: &CancellationToken) {
     let shown = tokio::select! {
         () = stop.cancelled() => return,
-        shown = demo::play(stage, &place) => shown,
+        shown = demo::play(stage, place) => shown,
     };
     match shown {
         Ok(()) => {}

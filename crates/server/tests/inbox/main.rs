@@ -5,6 +5,7 @@
 mod access;
 mod answering;
 mod choosing;
+mod install;
 mod live;
 mod ntfy;
 mod presence;
