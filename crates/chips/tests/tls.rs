@@ -106,7 +106,7 @@ fn a_phone_is_let_in_as_soon_as_the_public_address_leads_to_the_server() {
     let server = server.wait_until_it_listens();
     let text =
         shown.wait_for("what is in the way", |text| text.contains("does not lead here yet").then(|| text.to_owned()));
-    assert!(!text.contains('▀') && text.contains("tailscale serve --bg "), "{text}");
+    assert!(!text.contains('▀') && text.contains(&format!("--to {}", server.address())), "{text}");
 
     leads_to.set(server.address()).unwrap();
     let text = shown.wait_for("the home screen", |text| text.contains("Add to Home Screen").then(|| text.to_owned()));

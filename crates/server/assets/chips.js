@@ -258,7 +258,6 @@ function hold(id, entry) {
 	save(OUTBOX, { ...load(OUTBOX), [id]: entry });
 }
 function takeUp() {
-	const token = one("[name=token]")?.value;
 	Object.entries(load(OUTBOX)).forEach(([id, [whose, sent]]) => {
 		// What another person left here is nobody's business.
 		if (whose !== person) return hold(id);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_LISTEN, owner, phone};
 use crate::demo::Place;
-use crate::folder::{Folder, shell_word};
+use crate::folder::Folder;
 use crate::{output, present};
 
 /// How long the public address may take for its reply, and the pause before it is tried again.
@@ -38,7 +38,7 @@ pub async fn show(folder: &Folder, place: &Place, demo: bool, stop: &Cancellatio
             // The same once more is no news.
             Err(why) if told.as_ref() == Some(&why) => {}
             Err(why) => {
-                output::text(format_args!("\n{heading}\n\n{}", not_yet(folder, place, &why)))?;
+                output::text(format_args!("\n{heading}\n\n{}", not_yet(place, &why)))?;
                 told = Some(why);
             }
         }
@@ -49,7 +49,7 @@ pub async fn show(folder: &Folder, place: &Place, demo: bool, stop: &Cancellatio
     }
     output::text(format_args!("\n{heading}\n\nA phone can reach {}: it answers over https.\n", place.url))?;
     if demo {
-        return output::text(format_args!("{}\n", home_screen(folder, None)));
+        return output::text(format_args!("\n{}\n", home_screen(folder, None)));
     }
     way_in(folder, place)
 }
@@ -63,7 +63,9 @@ fn way_in(folder: &Folder, place: &Place) -> anyhow::Result<()> {
         return output::text(format_args!("This makes a link that signs you in:\n  {again}\n"));
     }
     let sign_in = admin.link_person(person)?;
-    output::text(format_args!("{}{}\n", entrance(place, &sign_in), home_screen(folder, Some(&again))))
+    let installs =
+        if place.url.starts_with("https:") { home_screen(folder, Some(&again)) } else { another_code(&again) };
+    output::text(format_args!("{}\n{installs}\n", entrance(place, &sign_in)))
 }
 
 fn entrance(place: &Place, sign_in: &SignIn) -> String {
@@ -83,11 +85,16 @@ fn entrance(place: &Place, sign_in: &SignIn) -> String {
 fn home_screen(folder: &Folder, again: Option<&str>) -> String {
     let again = again.map_or_else(|| folder.command("person link USR"), str::to_owned);
     format!(
-        "\nTo keep it on the home screen:\n  \
+        "To keep it on the home screen:\n  \
          Android  the browser's menu, then \"Install app\"\n  \
          iPhone   Share, then \"Add to Home Screen\"; the app starts signed out and takes a code\n\
-         A new code is made by\n  {again}\n"
+         {}",
+        another_code(&again)
     )
+}
+
+fn another_code(again: &str) -> String {
+    format!("Another code is made by\n  {again}\n")
 }
 
 /// What keeps a phone away where there is no https, and the ways to have it.
@@ -105,7 +112,7 @@ fn not_over_https(folder: &Folder, place: &Place) -> String {
 }
 
 /// Why a public address does not lead here.
-fn not_yet(folder: &Folder, place: &Place, why: &str) -> String {
+fn not_yet(place: &Place, why: &str) -> String {
     let listening = place.address;
     let why = format!(
         "{} does not lead here yet: {why}. Whatever stands behind it must pass everything on to http://{}, with the name \
@@ -114,45 +121,63 @@ fn not_yet(folder: &Folder, place: &Place, why: &str) -> String {
         near(listening),
         PAUSE.as_secs(),
     );
-    format!("{}\n\n{}", output::fill(&why, output::columns()), recipe(folder, listening))
+    let host = place.url.trim_start_matches("https://");
+    let ways = ways(listening);
+    let way = ways.iter().find(|way| host.ends_with(way.ending)).unwrap_or(&ways[2]);
+    let run = way.run.replace(way.host, host);
+    format!("{}\n\nIf nothing stands there yet, this does it:\n  {run}\n", output::fill(&why, output::columns()))
 }
 
-/// Three ways to an address with https, as lines to copy.
+/// A way to an address with https.
+struct Way {
+    title: &'static str,
+    /// What to run beside the server.
+    run: String,
+    /// The name that it leads here, or one that stands for it.
+    host: &'static str,
+    /// What such names end in.
+    ending: &'static str,
+}
+
+/// The ways to an address with https for a server that listens on this one.
+fn ways(address: SocketAddr) -> [Way; 3] {
+    let here = near(address);
+    // A number alone is that port of 127.0.0.1.
+    let target =
+        if here.ip() == IpAddr::from([127, 0, 0, 1]) { here.port().to_string() } else { format!("http://{here}") };
+    [
+        Way {
+            title: "Tailscale: your own devices reach it, nobody else does",
+            run: format!("tailscale serve --bg {target}"),
+            host: "MACHINE.TAILNET.ts.net",
+            ending: ".ts.net",
+        },
+        Way {
+            title: "A tunnel: no account; anybody can open it, and its address is another at each start",
+            run: format!("cloudflared tunnel --url http://{here}"),
+            host: "NAME.trycloudflare.com",
+            ending: ".trycloudflare.com",
+        },
+        Way {
+            title: "Caddy: on a server of your own, with a name that leads to it",
+            run: format!("caddy reverse-proxy --from chips.example.com --to {here}"),
+            host: "chips.example.com",
+            ending: "",
+        },
+    ]
+}
+
+/// The ways as lines to copy.
 fn recipe(folder: &Folder, address: SocketAddr) -> String {
-    let (here, port) = (near(address), address.port());
-    // From this machine the proxy comes; nobody else needs to.
-    let listen = if here.to_string() == DEFAULT_LISTEN { String::new() } else { format!(" --listen {here}") };
-    let serve = |host: &str| {
-        folder.command(&format!("serve --phone{listen} --public-url {}", shell_word(&format!("https://{host}"))))
-    };
-    let ways = [
-        (
-            "Tailscale: your own devices reach it, nobody else does",
-            // A port alone means that port of 127.0.0.1.
-            if here.ip() == IpAddr::from([127, 0, 0, 1]) {
-                format!("tailscale serve --bg {port}")
-            } else {
-                format!("tailscale serve --bg http://{here}")
-            },
-            serve("MACHINE.TAILNET.ts.net"),
-        ),
-        (
-            "A tunnel: no account, an address that changes at each start and that anybody can open",
-            format!("cloudflared tunnel --url http://{here}"),
-            serve("NAME.trycloudflare.com"),
-        ),
-        (
-            "Caddy: on a server that a name of yours leads to",
-            format!("caddy reverse-proxy --from chips.example.com --to {here}"),
-            serve("chips.example.com"),
-        ),
-    ];
-    let mut text = "Three ways to https. Run the first line in another terminal; then end this with Ctrl-C, and start it again by \
-                    the second line, with the address that the first one has shown."
-        .to_owned();
-    text = output::fill(&text, output::columns());
-    for (title, first, second) in ways {
-        text.push_str(&format!("\n\n{}\n  {first}\n  {second}", output::bold(title)));
+    let here = near(address).to_string();
+    // A proxy comes from this machine; nobody else needs to.
+    let listen = if here == DEFAULT_LISTEN { String::new() } else { format!(" --listen {here}") };
+    let first = "Three ways to https. Run the first line in another terminal. Then end this with Ctrl-C, and start it again by the \
+                 second line, with the address that the first one has shown.";
+    let mut text = output::fill(first, output::columns());
+    for Way { title, run, host, .. } in ways(address) {
+        let again = folder.command(&format!("serve --phone{listen} --public-url https://{host}"));
+        text.push_str(&format!("\n\n{}\n  {run}\n  {again}", output::bold(title)));
     }
     text + "\n"
 }
