@@ -217,10 +217,11 @@ fn in_a_network_over_plain_http_a_phone_is_let_in_and_told_what_that_costs() {
     machine.json(&["init"]);
     let args = ["serve", "--phone", "--listen", "0.0.0.0:0", "--insecure"];
     let (server, shown) = Terminal::new(80).spawn(&mut machine.command(&args));
-    let text = shown.wait_for("the home screen", |text| text.contains("Add to Home Screen").then(|| text.to_owned()));
+    let text = shown.wait_for("the way in", |text| text.contains("Another code").then(|| text.to_owned()));
     let unfilled = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unfilled.contains("over plain http: whoever is on that network can read your questions"), "{text}");
     assert!(text.contains("tailscale serve --bg ") && text.contains('▀') && text.contains("/sign-in"), "{text}");
+    assert!(!text.contains("home screen"), "nothing is installed from there: {text}");
     assert_eq!(server.terminate().code(), Some(0));
 
     // Where nobody looks on, the same without a secret.
