@@ -419,7 +419,7 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
         channel: Channel::Webhook,
         name: cut(name),
         address: address.to_string(),
-        secret: serde_json::to_string(&webhook::Keys { keys: vec![key.clone()] }).unwrap_or_default(),
+        secret: serde_json::to_string(&webhook::Keys::one(key.clone())).unwrap_or_default(),
         session_id: None,
     };
     match state.store.add_endpoint(person.identity(), endpoint).await {
