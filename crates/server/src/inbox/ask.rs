@@ -85,7 +85,13 @@ pub(crate) async fn respond(
         Err(fault) => return person.visit.unreadable(&fault),
     };
     let detail = person.visit.piece.unwrap_or(Detail::Page);
-    let card = Card::new(ask, run.as_ref(), &person.viewer(), detail, typed, notice);
+    let mut card = Card::new(ask, run.as_ref(), &person.viewer(), detail, typed, notice);
+    if detail == Detail::Page {
+        match state.store.attempts(person.identity(), ask.ask_id).await {
+            Ok(attempts) => card = card.with_attempts(&attempts.unwrap_or_default(), &person.viewer()),
+            Err(fault) => return person.visit.unreadable(&fault),
+        }
+    }
     if person.visit.piece.is_some() {
         return page(status, &card);
     }

@@ -1,5 +1,6 @@
 //! One question as a card: what of an ask is shown, to whom, and how.
 
+mod attempts;
 mod form;
 mod outcome;
 mod silence;
@@ -9,7 +10,7 @@ use askama::filters::HtmlSafe;
 use chips_protocol::api::{Ask, AskState, Named, Run, Tier};
 use chips_protocol::text::shown;
 use chips_protocol::{OnNoAnswer, QuestionAsk, Timestamp};
-use chips_store::Identity;
+use chips_store::{Attempt, Identity};
 use sha2::{Digest, Sha256};
 
 use super::html::{self, Html, TimeAs};
@@ -151,6 +152,8 @@ pub(crate) struct Card {
     /// It follows a card of the same run.
     pub again: bool,
     body: Body,
+    /// It is open, and nobody could be told of it outside the inbox.
+    untold: bool,
     story: Vec<Step>,
 }
 
@@ -169,6 +172,10 @@ struct Step {
     when: Option<Html>,
     /// It has happened.
     done: bool,
+    /// It went wrong.
+    bad: bool,
+    /// When, for the order.
+    at: Option<Timestamp>,
 }
 
 impl Card {
@@ -215,8 +222,15 @@ impl Card {
             detail,
             again: false,
             body,
+            untold: ask.state == AskState::Open && !ask.reachable,
             story: if detail == Detail::Page { story(ask, viewer) } else { Vec::new() },
         }
+    }
+
+    /// The same with every try to tell somebody in its story.
+    pub fn with_attempts(mut self, attempts: &[Attempt], viewer: &Viewer<'_>) -> Self {
+        attempts::tell(&mut self.story, attempts, viewer);
+        self
     }
 
     fn is_page(&self) -> bool {
@@ -232,26 +246,32 @@ impl Card {
 fn story(ask: &Ask, viewer: &Viewer<'_>) -> Vec<Step> {
     let w = viewer.w;
     let asker = || Html::isolated(&ask.asker.name);
-    let at = |moment| Some(html::time(moment, viewer.now, TimeAs::At, "{t}"));
     let who = |pattern| Html::phrase(pattern, &[("who", asker())]);
-    let mut steps = vec![Step { what: who(w.story_asked), when: at(ask.ask.envelope.ts), done: true }];
+    let step = |what, at: Option<Timestamp>, done| Step {
+        what,
+        when: at.map(|moment| html::time(moment, viewer.now, TimeAs::At, "{t}")),
+        done,
+        bad: false,
+        at,
+    };
+    let mut steps = vec![step(who(w.story_asked), Some(ask.ask.envelope.ts), true)];
     let Some(answered) = ask.answer.as_ref().and_then(|event| event.as_answered()) else {
         if let Some(deadline) = ask.deadline {
-            steps.push(Step { what: Html::text(w.story_deadline), when: at(deadline), done: false });
+            steps.push(step(Html::text(w.story_deadline), Some(deadline), false));
         }
         return steps;
     };
-    steps.push(Step { what: sentence(ask, viewer, usize::MAX, true), when: at(answered.answered_at), done: true });
+    steps.push(step(sentence(ask, viewer, usize::MAX, true), Some(answered.answered_at), true));
     // Who settles or withdraws its own question needs no word of it, and who has acted on an answer has it.
     if matches!(ask.state, AskState::Answered | AskState::TimedOut) {
         match (ask.delivered_at, ask.acknowledged_at) {
-            (Some(moment), _) => steps.push(Step { what: who(w.story_delivered), when: at(moment), done: true }),
-            (None, None) => steps.push(Step { what: who(w.story_not_delivered), when: None, done: false }),
+            (Some(moment), _) => steps.push(step(who(w.story_delivered), Some(moment), true)),
+            (None, None) => steps.push(step(who(w.story_not_delivered), None, false)),
             (None, Some(_)) => {}
         }
     }
     if let Some(moment) = ask.acknowledged_at {
-        steps.push(Step { what: who(w.story_acted), when: at(moment), done: true });
+        steps.push(step(who(w.story_acted), Some(moment), true));
     }
     steps
 }

@@ -107,6 +107,17 @@ pub(crate) struct Words {
     pub story_delivered: &'static str,
     pub story_not_delivered: &'static str,
     pub story_acted: &'static str,
+    pub nobody_told: &'static str,
+    pub told_asked: &'static str,
+    pub told_reminder: &'static str,
+    pub told_last_call: &'static str,
+    pub told_closed: &'static str,
+    pub told_answered: &'static str,
+    pub told_accepted: &'static str,
+    pub told_refused: &'static str,
+    pub told_failed: &'static str,
+    pub told_timed_out: &'static str,
+    pub told_gone: &'static str,
     pub back: &'static str,
 
     // Notices on a form

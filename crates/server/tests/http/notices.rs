@@ -159,6 +159,24 @@ async fn n13_a_private_space_s_message_carries_no_word_of_the_question() {
 }
 
 #[tokio::test]
+async fn n14_a_harness_learns_that_nobody_could_be_told_and_the_question_stays() {
+    let receiver = Receiver::start().await;
+    let app = allowing(&receiver, Setup::default()).await;
+    register(&app, &app.person, Channel::Webhook, &receiver.url("/me")).await;
+    receiver.answer_with(&[410]);
+    let asked = asked(&app).await;
+    let path = format!("/v1/asks/{}", ask_id_of(&asked));
+    let seen = until(async || {
+        let seen = app.harness.get(&path).await.expect(200);
+        (seen["reachable"] == false).then_some(seen)
+    })
+    .await;
+    assert_eq!(seen["state"], "open");
+    answered(&app, &asked).await;
+    assert_eq!(app.harness.get(&path).await.expect(200)["state"], "answered");
+}
+
+#[tokio::test]
 async fn a_time_out_is_never_told_as_somebody_s_choice() {
     let receiver = Receiver::start().await;
     let (setup, time) = Setup::by_hand();

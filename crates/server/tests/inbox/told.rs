@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::receiver::Receiver;
-use crate::support::{App, Browser, Page, plain};
+use crate::support::{App, Browser, Page, plain, until};
 
 const NTFY: &str = "/settings/told/ntfy";
 const WEBHOOK: &str = "/settings/told/webhook";
@@ -168,12 +168,51 @@ async fn when_they_are_told_is_kept_and_faults_are_named() {
 #[tokio::test]
 async fn nobody_changes_what_is_another_s() {
     let app = App::start().await;
-    let theirs = app.tell(app.robin, Channel::Webhook, "https://example.com/robin", json!({ "keys": [] })).await;
+    let theirs = app.tell(app.robin, Channel::Webhook, "https://example.com/robin", json!({ "key": "" })).await;
     let kim = app.kim().await;
-    app.tell(app.kim, Channel::Webhook, "https://example.com/kim", json!({ "keys": [] })).await;
+    app.tell(app.kim, Channel::Webhook, "https://example.com/kim", json!({ "key": "" })).await;
     let form = kim.get("/settings").await.form("/settings/told/remove").with("endpoint", &theirs.to_string());
     kim.submit(&form, &[]).await;
     assert_eq!(app.store.endpoints(&app.identity(app.robin)).await.unwrap().len(), 1);
     let form = form.with("token", "0123");
     assert_eq!(kim.submit(&form, &[]).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn n14_every_try_stands_in_the_question_s_story_and_that_nobody_was_told_on_its_card() {
+    let receiver = Receiver::start().await;
+    let (app, _time) = App::by_hand_with(|config| config.allow_outbound = vec![receiver.origin()]).await;
+    app.tell(app.kim, Channel::Ntfy, &receiver.url("/kims-secret-topic"), json!({})).await;
+    receiver.answer_with(&[403, 200, 200]);
+    let kim = app.kim().await;
+    let robin = app.signed_in(app.robin).await;
+    let unheard = app.ask(plain()).await;
+    until("nobody could be told", async || (!app.read(unheard).await.reachable).then_some(())).await;
+    let page = kim.get(&format!("/asks/{unheard}")).await;
+    page.says("Nobody could be told of this outside the inbox.");
+    page.says("Phone (ntfy) refused the question: 403 Forbidden");
+    kim.get("/").await.says("Nobody could be told of this outside the inbox.");
+
+    let heard = app.ask(plain()).await;
+    let path = format!("/asks/{heard}");
+    receiver.wait_for(2).await;
+    let told = async |words: &str| {
+        let page = kim.get(&path).await;
+        page.text().replace(' ', "").contains(&words.replace(' ', "")).then_some(page)
+    };
+    let page = until("the try is recorded", || told("Phone (ntfy) accepted the question")).await;
+    assert!(!page.text().contains("Nobody could be told"));
+    robin.submit(&robin.get(&path).await.form(&path), &[("q0", "0")]).await;
+    until("the outcome is sent", || told("Phone (ntfy) accepted the outcome")).await;
+    let text = kim.get(&path).await.text();
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words:?} is not in {text:?}"));
+    assert!(at("accepted the question") < at("accepted the outcome"));
+    assert!(!text.to_lowercase().contains("delivered"));
+    // What Kim calls it and what it answers is Kim's; that it was accepted is everybody's who sees the question.
+    let theirs = robin.get(&path).await;
+    theirs.says("Kim (ntfy) accepted the question");
+    assert!(!theirs.text().contains("Phone") && !theirs.body.contains("secret-topic"));
+    let theirs = robin.get(&format!("/asks/{unheard}")).await;
+    theirs.says("Kim (ntfy) refused the question");
+    assert!(!theirs.text().contains("403"), "{}", theirs.text());
 }

@@ -1,0 +1,67 @@
+//! Every try to tell somebody of a question, as a step of its story.
+
+use chips_core::Who;
+use chips_core::notify::{Kind, Outcome};
+use chips_protocol::ParticipantId;
+use chips_store::Attempt;
+
+use super::{Step, Viewer};
+use crate::inbox::html::{self, Html, TimeAs};
+use crate::inbox::settings::told::called;
+use crate::inbox::words::Words;
+
+/// Puts the tries where they belong in time.
+pub(super) fn tell(story: &mut Vec<Step>, attempts: &[Attempt], viewer: &Viewer<'_>) {
+    for attempt in attempts {
+        let later = |step: &Step| !step.done || step.at.is_some_and(|at| at > attempt.at);
+        let place = story.iter().position(later).unwrap_or(story.len());
+        story.insert(place, step(attempt, viewer));
+    }
+}
+
+fn step(attempt: &Attempt, viewer: &Viewer<'_>) -> Step {
+    let w = viewer.w;
+    let (place, own) = place(attempt, viewer);
+    let pattern = match attempt.outcome.as_str() {
+        "accepted" => w.told_accepted,
+        "gone" => w.told_gone,
+        "refused" => w.told_refused,
+        "timed_out" => w.told_timed_out,
+        _ => w.told_failed,
+    };
+    let mut what = Html::phrase(pattern, &[("where", place), ("what", Html::text(kind(attempt.kind, w)))]);
+    if own && !attempt.detail.is_empty() {
+        what = Html::joined([what, Html::isolated(&html::short(&attempt.detail, 160))], ": ");
+    }
+    Step {
+        what,
+        when: Some(html::time(attempt.at, viewer.now, TimeAs::At, "{t}")),
+        done: true,
+        bad: attempt.outcome != Outcome::Accepted.as_str(),
+        at: Some(attempt.at),
+    }
+}
+
+/// Where to, and whether everybody may know all of it. What people call their own endpoints and what those answer is theirs:
+/// the name of a topic is as good as a key to it.
+fn place(attempt: &Attempt, viewer: &Viewer<'_>) -> (Html, bool) {
+    let channel = Html::text(called(attempt.channel, viewer.w));
+    let (name, own) = match &attempt.person {
+        Some(person) => match (person.id, viewer.identity.sender.who) {
+            (ParticipantId::Person(theirs), Who::Person(own)) if theirs == own => (&attempt.name, true),
+            _ => (&person.name, false),
+        },
+        None => (&attempt.name, true),
+    };
+    (Html::phrase("{name} ({channel})", &[("name", Html::isolated(name)), ("channel", channel)]), own)
+}
+
+const fn kind(kind: Kind, w: &Words) -> &'static str {
+    match kind {
+        Kind::Asked => w.told_asked,
+        Kind::Reminder => w.told_reminder,
+        Kind::LastCall => w.told_last_call,
+        Kind::Closed => w.told_closed,
+        Kind::Answered => w.told_answered,
+    }
+}
