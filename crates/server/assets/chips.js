@@ -499,7 +499,7 @@ if (list || view === "ask") {
 }
 tick();
 setInterval(tick, 1000);
-if (person) takeUp();
+if (person) takeUp(); else if (view !== "offline") navigator.clearAppBadge?.().catch(() => {});
 // The page that stands in where Chips can't be reached: what is kept, and back as soon as it can.
 if (view === "offline") {
 	const span = (className, text) => make("span", { className, textContent: text.slice(0, 200), dir: "auto" });

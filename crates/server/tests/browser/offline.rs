@@ -119,7 +119,10 @@ async fn p17_a_tap_without_a_connection_outlives_the_page_and_is_sent_once() {
 async fn the_worker_keeps_nothing_of_a_person_and_signing_out_clears_the_rest() {
     let app = App::start().await;
     app.ask(json!({ "questions": [question("when", "A secret?", json!({ "allow_free_text": true }))] })).await;
-    let screen = installed(&app).await;
+    let badge = "navigator.clearAppBadge = async () => { window.cleared = true; };";
+    let screen = Screen::special(&app, Special { before: Some(badge), ..Special::default() }).await;
+    screen.until("navigator.serviceWorker.controller").await;
+    assert_eq!(screen.run("return window.cleared").await, json!(null));
     screen.write("[name=t0]", "a draft").await;
     for path in ["/history", "/settings", "/"] {
         screen.open(path).await;
@@ -146,8 +149,43 @@ async fn the_worker_keeps_nothing_of_a_person_and_signing_out_clears_the_rest() 
     screen.open("/settings").await;
     screen.click("form[data-sign-out] button").await;
     screen.see("[name=code]").await;
-    screen.until("localStorage.length === 0").await;
+    screen.until("localStorage.length === 0 && window.cleared").await;
     look(screen.run(kept).await);
+}
+
+#[tokio::test]
+async fn a_tap_that_met_the_end_of_the_session_is_sent_after_signing_in_again() {
+    let app = App::start().await;
+    let ask_id = app.ask(plain()).await;
+    let hold = "const real = window.fetch;
+        window.fetch = async (url, options) => {
+            while (options?.method === 'POST' && sessionStorage.held) await new Promise((go) => setTimeout(go, 20));
+            return real(url, options);
+        };";
+    let screen = Screen::special(&app, Special { before: Some(hold), ..Special::default() }).await;
+    screen.run("sessionStorage.held = 1").await;
+    screen.click(".chip[value='0']").await;
+    screen.see(".sending").await;
+    let elsewhere = app.kim().await;
+    elsewhere.submit(&elsewhere.get("/settings").await.form("/settings/sessions/end-others"), &[]).await;
+    screen.run("delete sessionStorage.held").await;
+    screen.until("location.pathname === '/sign-in' || document.querySelector('.state a')").await;
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.open("/sign-in").await;
+    screen.write("[name=code]", &app.way_in(app.kim).code).await;
+    screen.click("form .send").await;
+    screen.read("You answered “19 September”").await;
+    screen.until("localStorage['chips-outbox'] === '{}'").await;
+    assert_eq!(app.closed(ask_id).await.state, AskState::Answered);
+
+    // Where somebody else signs in, nothing of it is left.
+    let other = app.ask(plain()).await;
+    screen.see(&format!("#{other} .chip")).await;
+    let entry = format!("JSON.stringify({{ '{other}': ['{}', 'token=x', 'A', 'B'] }})", app.robin);
+    screen.run(&format!("localStorage['chips-outbox'] = {entry}")).await;
+    screen.open("/history").await;
+    screen.until("localStorage['chips-outbox'] === '{}'").await;
+    assert_eq!(app.read(other).await.state, AskState::Open);
 }
 
 #[tokio::test]
