@@ -13,4 +13,5 @@ mod screen;
 #[path = "../inbox/support.rs"]
 mod support;
 mod texts;
+mod told;
 mod undo;
