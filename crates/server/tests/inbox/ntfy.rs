@@ -85,6 +85,39 @@ async fn n01_what_goes_on_by_itself_is_published_less_loudly_and_what_does_not_f
 }
 
 #[tokio::test]
+async fn n02_n03_n04_each_question_is_a_notification_of_its_own_and_taken_back_everywhere_by_its_own_name() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    let topics = ["chips-phone", "chips-tablet", "chips-watch"];
+    for topic in topics {
+        app.tell(app.kim, Channel::Ntfy, &receiver.url(&format!("/{topic}")), json!({})).await;
+    }
+    let asks = [app.ask(plain()).await, app.ask(plain()).await, app.ask(plain()).await];
+    let all = receiver.wait_for(9).await;
+    // Which topic, which question, and how loudly.
+    let said = |received: &Received| {
+        let said = received.json();
+        (said["topic"].clone(), said["sequence_id"].clone(), said["priority"].clone())
+    };
+    for topic in topics {
+        for ask_id in asks {
+            let wanted = (json!(topic), json!(ask_id), json!(4));
+            assert_eq!(all.iter().filter(|received| said(received) == wanted).count(), 1, "{wanted:?}");
+        }
+    }
+    let first = all.iter().map(Received::json).find(|said| said["sequence_id"] == json!(asks[0])).unwrap();
+    assert_eq!(tap(&app, &first, 0).await.status, StatusCode::OK);
+    let later = app.ask(plain()).await;
+    let all = receiver.wait_for(9 + 3 + 3).await;
+    let quiet: Vec<_> = all.iter().map(said).filter(|(_, _, priority)| *priority == json!(1)).collect();
+    assert_eq!(quiet.len(), 3, "{quiet:?}");
+    for topic in topics {
+        assert!(quiet.contains(&(json!(topic), json!(asks[0]), json!(1))), "{quiet:?}");
+        assert!(all.iter().map(said).any(|told| told == (json!(topic), json!(later), json!(4))));
+    }
+}
+
+#[tokio::test]
 async fn n12_the_first_tap_counts_and_every_other_is_told_what_became_of_it() {
     let receiver = Receiver::start().await;
     let app = app(&receiver).await;
