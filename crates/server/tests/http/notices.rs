@@ -159,6 +159,34 @@ async fn n13_a_private_space_s_message_carries_no_word_of_the_question() {
 }
 
 #[tokio::test]
+async fn n07_what_waited_at_the_end_of_the_server_is_sent_once_after_the_start_and_its_buttons_still_answer() {
+    let receiver = Receiver::start().await;
+    let (setup, time) = Setup::by_hand();
+    let mut app = allowing(&receiver, setup).await;
+    let endpoint = NewEndpoint {
+        channel: Channel::Ntfy,
+        address: receiver.url("/topic"),
+        secret: "{}".to_owned(),
+        name: "Topic".to_owned(),
+        session_id: None,
+    };
+    app.store.add_endpoint(&identity(&app, &app.person).await, endpoint).await.unwrap().unwrap();
+    receiver.answer_with(&[503]);
+    let asked = asked(&app).await;
+    until(async || (attempts(&app, &ask_id_of(&asked)).await == ["failed"]).then_some(())).await;
+    let before = receiver.received().remove(0).json()["actions"][1]["url"].as_str().unwrap().to_owned();
+    app.restart(|| ()).await;
+    time.pass_ms(6_000);
+    receiver.wait_for(2).await;
+    until(async || (attempts(&app, &ask_id_of(&asked)).await == ["failed", "accepted"]).then_some(())).await;
+    // The button that went out before the end, at the address of now.
+    let (_, token) = before.split_once("/a/").unwrap();
+    let reply = app.person.post_empty(&format!("/a/{token}")).await;
+    assert_eq!((reply.status, reply.text.as_str()), (200, "Answered: 26 September\n"));
+    assert_eq!(receiver.wait_for(3).await.len(), 3, "the question twice, because it was not taken, and its outcome");
+}
+
+#[tokio::test]
 async fn n14_a_harness_learns_that_nobody_could_be_told_and_the_question_stays() {
     let receiver = Receiver::start().await;
     let app = allowing(&receiver, Setup::default()).await;
