@@ -204,4 +204,8 @@ async fn whoever_looks_back_or_sets_something_is_kept_out_by_nothing() {
         screen.see("main h1").await;
         look.at(path).await;
     }
+    screen.open("/settings").await;
+    screen.see("main h1").await;
+    screen.run("document.querySelectorAll('details').forEach((more) => { more.open = true; })").await;
+    look.at("the settings, unfolded").await;
 }
