@@ -105,6 +105,7 @@ async fn simulate(script: Script, name: String, config: Config, command: &[OsStr
         simulation.idle(patience).await;
         anyhow::Ok(status)
     };
+    let waits_for_command = !command.is_empty();
     let outcome = tokio::select! {
         status = over => status?,
         failed = play.run(&mut stage) => {
@@ -112,7 +113,8 @@ async fn simulate(script: Script, name: String, config: Config, command: &[OsStr
             None
         }
     };
-    let missing = play.missing();
+    let mut missing = play.missing();
+    missing.extend(simulation_left(&stage.simulation));
     if let Err(error) = stage.strike().await {
         output::error(&output::one_line(&format!("{error:#}")));
         return Ok(exit::STORE_FAILED.into());
@@ -123,9 +125,24 @@ async fn simulate(script: Script, name: String, config: Config, command: &[OsStr
     }
     Ok(match outcome.map(code) {
         Some(code) if code != 0 => ExitCode::from(code),
+        // Stopped before the command had ended: nobody is to take that for success.
+        None if waits_for_command => exit::INTERRUPTED.into(),
         _ if !missing.is_empty() => exit::FAILED.into(),
         _ => exit::DONE.into(),
     })
+}
+
+/// What was to happen to the next writes, of which there were too few.
+fn simulation_left(simulation: &chips_server::Simulation) -> Vec<String> {
+    let (lost, refused) = simulation.left();
+    let mut left = Vec::new();
+    if lost > 0 {
+        left.push(format!("replies that were to get lost: {lost} more writes never came"));
+    }
+    if refused > 0 {
+        left.push(format!("writes that were to be refused: {refused} more never came"));
+    }
+    left
 }
 
 /// Makes the workspace, and everybody that the script needs.

@@ -320,7 +320,7 @@ fn what_did_not_happen_is_told_and_fails_the_run() {
     assert_eq!(report["done"], false);
     let failed = report["failed"][0].as_str().unwrap();
     assert!(
-        failed.starts_with("step 1 (line 1): line 2: no question takes that; `question` has `19`, `26`"),
+        failed.starts_with("step 1 (line 1), line 2: no question has the option `27`; `question` has `19`, `26`"),
         "{failed}"
     );
     assert_eq!(report["steps"][2], json!({ "line": 5, "played": 0, "left": 1 }));
@@ -347,8 +347,32 @@ fn a_command_runs_inside_and_gives_its_exit_code() {
     let (code, _, err) = ended(&step("{ answer = \"n\" }").repeat(2), &[]);
     assert_eq!(code, Some(1), "{err}");
     assert!(err.contains("MISSING: step 2 (line 3) was not played"), "{err}");
+    let (code, _, err) = ended(&step("{ answer = \"n\", text = \"soon\" }"), &["--timeout", "1s"]);
+    assert!(code == Some(3) && err.contains("no question takes free text"), "{code:?}: {err}");
+    let start = "start = [{ lose_replies = 5 }, { unavailable = 1 }]\n";
+    let mut nothing = command(home.path(), &format!("{start}otherwise = \"leave\""));
+    nothing.args(["--", "true"]);
+    let nothing = output(nothing);
+    let err = String::from_utf8(nothing.stderr).unwrap();
+    assert_eq!(nothing.status.code(), Some(1), "{err}");
+    assert!(err.contains("5 more writes never came") && err.contains("1 more never came"), "{err}");
+    let mut empty = command(home.path(), "");
+    empty.arg("--");
+    let empty = output(empty);
+    assert_eq!(empty.status.code(), Some(2), "{}", String::from_utf8_lossy(&empty.stderr));
     let left: Vec<_> = std::fs::read_dir(home.path().join("scratch")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_command_that_was_stopped_is_no_success() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = command(home.path(), "start = { advance = \"1s\" }\notherwise = \"leave\"");
+    command.args(["--", "sleep", "600"]);
+    let mut process = Process::spawn(command);
+    process.says("the beginning", |line| line.contains("moved the clock").then_some(()));
+    process.signal(rustix::process::Signal::TERM);
+    assert_eq!(process.wait(LIMIT).code(), Some(130));
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Simulation {
         self.0.lost.store(count, Ordering::SeqCst);
     }
 
+    /// How many replies are still to be lost, and how many writes to be refused.
+    pub fn left(&self) -> (u32, u32) {
+        (self.0.lost.load(Ordering::SeqCst), self.0.refused.load(Ordering::SeqCst))
+    }
+
     /// Changes what is told.
     pub fn report(&self, change: impl FnOnce(&mut Report)) {
         self.0.report.send_modify(change);

@@ -101,6 +101,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.public_url.public_url.is_some() && std::env::var_os("CHIPS_PUBLIC_URL").is_none() {
             anyhow::bail!("a simulation is reached on loopback alone; leave --public-url out");
         }
+        // `-- $COMMAND` with an empty variable would serve for ever.
+        if args.command.is_empty() && std::env::args_os().next_back().is_some_and(|last| last == "--") {
+            output::error("nothing stands after `--`; name the command to run, or leave `--` out");
+            return Ok(exit::USAGE.into());
+        }
         return simulate::run(script, args.listen, args.allow_hosts, &args.command);
     }
     let folder = args.data.folder()?;

@@ -11,6 +11,15 @@ use super::script::{Choice, Given, Pick};
 pub fn answers(given: &Given, questions: &[Question]) -> Result<Vec<Answer>, String> {
     match given {
         Given::Each(choice) => {
+            // What is said and nobody takes would be a test of nothing.
+            if choice.text.is_some() && !questions.iter().any(Question::free_text) {
+                return Err(format!("no question takes free text; {}", offered(questions)));
+            }
+            for pick in &choice.picks {
+                if !questions.iter().any(|question| picked(pick, question).is_some()) {
+                    return Err(format!("no question has the option {pick}; {}", offered(questions)));
+                }
+            }
             let answers: Vec<_> = questions.iter().filter_map(|question| fitting(choice, question)).collect();
             match answers.is_empty() {
                 true => Err(format!("no question takes that; {}", offered(questions))),
@@ -115,6 +124,9 @@ mod tests {
         let questions = [question("ship", &["19", "26"], false, true)];
         let wrong = answers(&each(&[value("27")], None), &questions).unwrap_err();
         assert!(wrong.ends_with("`ship` has `19`, `26` and free text"), "{wrong}");
+        let text = [question("ship", &["19", "26"], false, false)];
+        let dropped = answers(&each(&[value("19")], Some("by boat")), &text).unwrap_err();
+        assert!(dropped.starts_with("no question takes free text"), "{dropped}");
         let by = Given::ByQuestion(vec![("shop".to_owned(), Choice { picks: vec![Pick::Place(1)], text: None })]);
         assert!(answers(&by, &questions).unwrap_err().contains("no question `shop`"));
     }

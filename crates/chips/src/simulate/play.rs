@@ -71,8 +71,11 @@ impl Play {
     pub fn missing(&self) -> Vec<String> {
         let left = self.script.steps.iter().zip(&self.taken).enumerate().filter_map(|(number, (step, taken))| {
             let left = step.times?.checked_sub(*taken).filter(|left| *left > 0)?;
-            let times = if left == 1 { String::new() } else { format!(" {left} times") };
-            Some(format!("step {} (line {}) was not played{times}", number + 1, step.line))
+            let played = match taken {
+                0 => "was not played".to_owned(),
+                taken => format!("was played {taken} of {} times", taken + left),
+            };
+            Some(format!("step {} (line {}) {played}", number + 1, step.line))
         });
         let playing = self.playing.iter().map(|place| format!("{place} was still being played"));
         self.failed.iter().cloned().chain(playing).chain(left).collect()
@@ -171,7 +174,13 @@ impl Play {
             match done {
                 Ok(done) => tell(format_args!("{place}: {done}")),
                 Err(why) => {
-                    let failed = format!("{place}: line {}: {why}", act.line);
+                    // A place names its own line.
+                    let line = if place.ends_with(&format!("(line {})", act.line)) {
+                        String::new()
+                    } else {
+                        format!(", line {}", act.line)
+                    };
+                    let failed = format!("{place}{line}: {why}");
                     tell(format_args!("FAILED: {failed}"));
                     self.failed.push(failed);
                     break;
@@ -337,11 +346,17 @@ async fn by_itself(stage: &Stage, deed: &Deed) -> Result<String, String> {
         }
         Deed::LoseReplies(count) => {
             stage.simulation.lose_replies(*count);
-            Ok(format!("the replies to the next {count} writes get lost"))
+            Ok(match count {
+                1 => "the reply to the next write gets lost".to_owned(),
+                count => format!("the replies to the next {count} writes get lost"),
+            })
         }
         Deed::Unavailable(count) => {
             stage.simulation.refuse_writes(*count);
-            Ok(format!("the next {count} writes are refused with 503"))
+            Ok(match count {
+                1 => "the next write is refused with 503".to_owned(),
+                count => format!("the next {count} writes are refused with 503"),
+            })
         }
         _ => Err("there is no ask to do this with".to_owned()),
     }
@@ -359,7 +374,9 @@ fn wants(step: &Step, asked: &QuestionAsk, title: &str) -> bool {
 fn in_words(answers: &[Answer]) -> String {
     let said = |answer: &Answer| {
         let values = answer.values.iter().cloned().chain(answer.free_text.as_ref().map(|text| format!("{text:?}")));
-        format!("{}: {}", answer.question_id, values.collect::<Vec<_>>().join(", "))
+        let values = values.collect::<Vec<_>>().join(", ");
+        let said = if values.is_empty() { "none of these" } else { &values };
+        format!("{}: {said}", answer.question_id)
     };
     answers.iter().map(said).collect::<Vec<_>>().join("; ")
 }
@@ -367,6 +384,9 @@ fn in_words(answers: &[Answer]) -> String {
 fn why(error: &WriteError) -> String {
     match error {
         WriteError::Refused(refusal) => match refusal.as_ref() {
+            Refusal::AlreadyClosed(event) if event.as_answered().is_some_and(|answered| answered.timed_out()) => {
+                "the time-out had passed before".to_owned()
+            }
             Refusal::AlreadyClosed(_) => "somebody closed the ask before".to_owned(),
             Refusal::Invalid(faults) => in_detail(faults),
             _ => error.to_string(),

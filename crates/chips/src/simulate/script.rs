@@ -134,6 +134,15 @@ pub enum Pick {
     Place(usize),
 }
 
+impl std::fmt::Display for Pick {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(value) => write!(f, "`{value}`"),
+            Self::Place(place) => write!(f, "number {place}"),
+        }
+    }
+}
+
 /// Something that a script can't say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {

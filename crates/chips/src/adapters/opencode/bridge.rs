@@ -54,12 +54,12 @@ pub async fn run(server: Server, client: Client, options: Options, folder: &Path
 
 async fn follow(server: &Server, say: &mpsc::Sender<Said>) {
     let mut backoff = Backoff::new(Pauses::default());
-    let mut lost = false;
+    let (mut lost, mut had) = (false, false);
     loop {
         let why = match server.dialogs().await {
             Ok(dialogs) => {
                 output::note(format_args!("chips: follows {}", server.address()));
-                lost = false;
+                (lost, had) = (false, true);
                 let began = tokio::time::Instant::now();
                 let mut followers: FuturesUnordered<_> =
                     dialogs.into_iter().map(|dialog| follow_one(server, dialog, say)).collect();
@@ -74,7 +74,8 @@ async fn follow(server: &Server, say: &mpsc::Sender<Said>) {
         };
         if !lost {
             let said = output::one_line(&why.root_cause().to_string());
-            output::note(format_args!("chips: lost {} ({said}), trying again…", server.address()));
+            let what = if had { "lost" } else { "can't reach" };
+            output::note(format_args!("chips: {what} {} ({said}), trying again…", server.address()));
             lost = true;
         }
         tokio::time::sleep(backoff.next(None, fraction())).await;

@@ -88,15 +88,16 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let plugin = Plugin::default();
     let mut carrier = Carrier::new(client, plugin.clone(), options);
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    // Split as bytes: a line that is no UTF-8 must not be the last one that is heard.
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     tokio::pin!(ended);
     loop {
         let line = tokio::select! {
-            line = lines.next_line() => line,
+            line = lines.next_segment() => line,
             () = &mut ended => break,
         };
         let Some(line) = line.context("can't read what the plugin says")? else { break };
-        match serde_json::from_str(&line) {
+        match serde_json::from_slice(&line) {
             Ok(Line::Replied { replied, status }) => {
                 if let Some(tell) = plugin.waiting(|waiting| waiting.replies.remove(&replied)) {
                     // Whoever waits no more needs no answer.
@@ -110,7 +111,10 @@ pub async fn run(
                 }
                 carrier.hear(heard, away::now(folder));
             }
-            Err(error) => output::note(format_args!("chips: the plugin says what can't be read: {error}")),
+            Err(error) if error.is_data() => {
+                output::note("chips: the plugin sent a line that is neither an event nor a reply")
+            }
+            Err(error) => output::note(format_args!("chips: the plugin sent a line that is not JSON: {error}")),
         }
     }
     carrier.finish().await;
