@@ -50,6 +50,45 @@ async def test_a_start_in_the_same_folder_takes_up_what_is_open(server: Server, 
         assert other["ask_id"] != server.asks()[0]["ask_id"] and len(server.asks()) == 2
 
 
+def test_what_was_answered_while_no_process_was_there_is_told_by_the_next_one(server: Server) -> None:
+    waiting(server).process.kill()
+    ask = server.one_open()
+    server.answer(ask, {"question_id": "q1", "values": ["herbs"]})
+    process = Process(server.stdio())
+    process.initialize()
+    process.call(1, "ask_person", questions())
+    said = outcome(process.reply(1))
+    assert (said["status"], said["ask_id"]) == ("answered", ask["ask_id"])
+    until("the outcome to be noted as told", lambda: server.ask(ask["ask_id"])["acknowledged_at"])
+    process.close()
+    process = Process(server.stdio())
+    process.initialize()
+    process.call(1, "ask_person", questions())
+    assert outcome(process.reply(1))["status"] == "pending", "what was told is asked anew"
+    process.close()
+
+
+def test_a_server_that_hangs_does_not_make_a_call_outlast_its_slice(server: Server) -> None:
+    process = Process(server.stdio(slice="3s"))
+    process.initialize()
+    process.call(1, "ask_person", questions())
+    ask = server.one_open()
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        # The reply of a plain call would be waited for for as long as this test waits for anything.
+        said = outcome(process.reply(1))
+        assert (said["status"], said["ask_id"]) == ("pending", ask["ask_id"])
+        process.call(2, "wait_for_answer", {"ask_id": ask["ask_id"]})
+        reply = process.reply(2)
+        assert reply["result"]["isError"] and "stays open" in str(outcome(reply)["message"])
+        process.call(3, "ask_person", questions("Another?"))
+        assert "very same arguments" in str(outcome(process.reply(3))["message"])
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    process.close()
+
+
 def test_a_client_that_goes_away_leaves_the_question_open(server: Server) -> None:
     process = waiting(server)
     assert process.close() == 0

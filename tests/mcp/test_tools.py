@@ -102,6 +102,40 @@ async def test_calls_at_the_same_time_make_one_ask(server: Server, link: str) ->
 
 @each_link
 @pytest.mark.parametrize("revision", ["2025-06-18", LATEST])
+async def test_the_same_questions_with_another_title_or_time_out_are_another_ask(
+    server: Server, link: str, revision: str
+) -> None:
+    async with connected(server, link, revision) as client:
+
+        async def ask(**more: Any) -> str:
+            return told(await client.call_tool("ask_person", questions() | more))["ask_id"]
+
+        calls: list[dict[str, Any]] = [
+            {},
+            {"title": "The shop"},
+            {"title": "The blog"},
+            {"title": "The blog", "timeout_seconds": 3600},
+            {"title": "The blog", "timeout_seconds": 3600, "on_no_answer": "cancel"},
+        ]
+        found = [await ask(**call) for call in calls]
+        assert len(set(found)) == len(calls)
+        blog = server.ask(found[3])
+        assert server.run(blog)["title"] == "The blog" and blog["ask"]["timeout_seconds"] == 3600
+        assert [await ask(**call) for call in calls] == found, "each is joined by the call that equals it"
+
+
+@each_link
+async def test_what_was_answered_is_told_to_whom_takes_it_back_too_late(server: Server, link: str) -> None:
+    async with connected(server, link) as client:
+        ask_id = told(await client.call_tool("ask_person", questions()))["ask_id"]
+        server.answer(server.ask(ask_id), {"question_id": "q1", "values": ["herbs"]})
+        outcome = told(await client.call_tool("withdraw_question", {"ask_id": ask_id}))
+        assert outcome["status"] == "answered"
+        assert "too late" in outcome["message"] and '"Herbs, north"' in outcome["message"]
+
+
+@each_link
+@pytest.mark.parametrize("revision", ["2025-06-18", LATEST])
 async def test_an_answer_that_came_after_the_clients_own_time_out_is_not_lost(
     server: Server, link: str, revision: str
 ) -> None:

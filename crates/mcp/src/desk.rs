@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chips_protocol::api::{Ask, AskState};
+use chips_protocol::api::{Ask, AskState, Run};
 use chips_protocol::problem::Problem;
-use chips_protocol::{AskId, OnNoAnswer, Question};
+use chips_protocol::{AskId, OnNoAnswer, Question, QuestionAsk};
 use serde_json::Number;
 
 use crate::memory::Handed;
@@ -16,7 +16,7 @@ pub trait Desk: Send + Sync + 'static {
     /// What tells this conversation from others, so that two calls of it with the same questions wait for each other.
     fn conversation(&self) -> u64;
 
-    /// The ask of this conversation, if there is one, that [`Asking::is`] these questions.
+    /// The ask of this conversation, if there is one, that [`Asking::is`] this one, in a run of its title.
     fn find(&self, asking: &Asking) -> impl Future<Output = Result<Option<Ask>, Trouble>> + Send;
 
     /// Asks anew, in the run that belongs to this title.
@@ -47,13 +47,28 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Whether an ask is these very questions, asked before: it is open, or it was closed and the model has not been told.
+    /// Whether an ask is this very one, asked before: it is open, or it was closed and the model has not been told.
     ///
-    /// Only the questions count. A model that calls again with another time-out still means the same question.
+    /// The questions count, and what was said about silence: another time-out or another policy is another ask, so that
+    /// none is dropped without a word. The title counts too; the run has it, see [`Asking::is_titled`].
     pub fn is(&self, ask: &Ask) -> bool {
         let wanted =
             ask.state == AskState::Open || (ask.acknowledged_at.is_none() && !self.handed.contains(ask.ask_id));
-        wanted && ask.ask.as_ask().is_some_and(|asked| same(&asked.questions, &self.questions))
+        wanted
+            && ask.ask.as_ask().is_some_and(|asked| same(&asked.questions, &self.questions) && self.waits_like(asked))
+    }
+
+    /// Whether a run has the title of these questions; `unnamed` is what a run is called where the model names none.
+    pub fn is_titled(&self, run: &Run, unnamed: Option<&str>) -> bool {
+        self.title.as_deref().or(unnamed) == run.title.as_deref()
+    }
+
+    /// Whether an ask of the same questions has the same time-out, however its number is written, and the same policy.
+    fn waits_like(&self, asked: &QuestionAsk) -> bool {
+        let seconds = |number: &Option<Number>| number.as_ref().and_then(Number::as_f64).map(f64::to_bits);
+        let wished = QuestionAsk { on_no_answer: self.on_no_answer, ..asked.clone() };
+        seconds(&self.timeout_seconds) == seconds(&asked.timeout_seconds)
+            && wished.on_no_answer() == asked.on_no_answer()
     }
 }
 
@@ -80,3 +95,7 @@ pub enum Trouble {
     /// Chips can't be reached, or it is not Chips that replies: where, and what happened.
     Unreachable(String),
 }
+
+#[cfg(test)]
+#[path = "desk/tests.rs"]
+mod tests;

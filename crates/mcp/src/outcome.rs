@@ -128,6 +128,28 @@ impl Outcome {
         }
     }
 
+    /// The same where nothing was heard of Chips since it was so.
+    pub fn unheard(mut self) -> Self {
+        self.message +=
+            " Chips did not reply while it was waited for, so this is as it was when the question was asked.";
+        self
+    }
+
+    /// The same for whoever wanted to take the question back.
+    pub fn of_withdrawing(mut self) -> Self {
+        if !matches!(self.status, Status::Pending | Status::Withdrawn) {
+            let chosen = match (self.status, self.answers.is_empty()) {
+                (Status::Answered | Status::Settled, false) => {
+                    let chosen: Vec<String> = self.answers.iter().map(chosen_in_words).collect();
+                    format!(" The answer: {}.", chosen.join("; "))
+                }
+                _ => String::new(),
+            };
+            self.message = format!("It was too late to take the question back. {}{chosen}", self.message);
+        }
+        self
+    }
+
     /// The result: the fields, and the same as text for clients that know no structured content.
     pub fn result(&self) -> CallToolResult {
         let value = json!(self);
@@ -205,6 +227,23 @@ fn default_in_words(answer: &Answered) -> String {
     format!("{}: {}", answer.question_id, what.join(", "))
 }
 
+/// What was chosen for one question: the labels, which are the asking side's own words, and not what somebody typed.
+fn chosen_in_words(answer: &Answered) -> String {
+    let labels = answer.labels.iter().map(|label| json!(label).to_string());
+    let typed = answer.free_text.iter().map(|_| "a typed text (see answers)".to_owned());
+    let what: Vec<String> = labels.chain(typed).collect();
+    let what = if what.is_empty() { "none of the options".to_owned() } else { what.join(", ") };
+    format!("{}: {what}", answer.question_id)
+}
+
+/// Which call met a trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Ask,
+    Wait,
+    Withdraw,
+}
+
 /// Arguments that can't be taken.
 pub(crate) fn faulty(tool: &str, faults: &[Fault]) -> CallToolResult {
     let told: Vec<Value> = faults
@@ -219,20 +258,28 @@ pub(crate) fn faulty(tool: &str, faults: &[Fault]) -> CallToolResult {
 }
 
 /// What stands in the way, and what to do about it.
-pub(crate) fn trouble(trouble: &Trouble, asking: bool) -> CallToolResult {
+pub(crate) fn trouble(trouble: &Trouble, call: Call) -> CallToolResult {
     let (problem, retry_after_s) = match trouble {
         Trouble::Refused { problem, retry_after_s } => (problem, *retry_after_s),
         Trouble::Unreachable(reason) => {
-            let then = if asking {
-                "Whether the question has arrived is not known: call ask_person again with the very same questions after a \
-                 while, and it will not be asked twice."
-            } else {
-                "The question is not lost: call this tool again with the same ask_id after a while."
+            let then = match call {
+                Call::Ask => {
+                    "No person can be asked now. Whether the question has arrived is not known: call ask_person again with the \
+                     very same arguments after a while, and it will not be asked twice."
+                }
+                Call::Wait => {
+                    "The question is not lost, and it stays open until somebody answers: call wait_for_answer again with the \
+                     same ask_id after a while."
+                }
+                Call::Withdraw => {
+                    "Whether the question was taken back is not known; as long as it was not, it stays open and can be answered. \
+                     Call withdraw_question again with the same ask_id after a while."
+                }
             };
             return error(json!({
                 "error": "unreachable",
                 "message": format!(
-                    "Chips can't be reached, so no person can be asked now ({reason}). {then} If it stays so, tell the user \
+                    "Chips can't be reached ({reason}). {then} If it stays so, tell the user \
                      that the Chips server must be started, or its address corrected. Don't make an answer up."
                 ),
             }));

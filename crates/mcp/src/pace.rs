@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Between two progress notifications, unless it is said otherwise.
 pub const BEAT: Duration = Duration::from_secs(20);
 
+/// How much longer than its slice a call may take where Chips does not reply: it still ends before its client's patience.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
 /// What the way to the client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {

@@ -11,14 +11,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::{Asking, Desk, Trouble};
 use crate::input::{self, AskPerson, Which};
 use crate::memory::{Memory, Receipts};
-use crate::outcome::{self, Outcome};
-use crate::pace::{Link, Pace};
+use crate::outcome::{self, Call, Outcome};
+use crate::pace::{GRACE, Link, Pace};
 
 const ASK: &str = "ask_person";
 const WAIT: &str = "wait_for_answer";
@@ -47,8 +47,9 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
             "Ask a person",
             "Ask a person one to four multiple-choice questions and wait for the answer. Use it when a decision is theirs: \
              which way to take, whether to do something that can't be undone, what they prefer. It returns the answer, or \
-             status \"pending\" with an ask_id: then call wait_for_answer. The same questions asked again while they are \
-             open are the same ask, never a second one. Never ask for passwords, keys or other secrets: answers are kept \
+             status \"pending\" with an ask_id: then call wait_for_answer. The very same call made again while \
+             its questions are open is the same ask, never a second one; other questions, another title, timeout_seconds \
+             or on_no_answer make another ask. Never ask for passwords, keys or other secrets: answers are kept \
              in a log.",
             input::schema::<AskPerson>(),
         ),
@@ -111,11 +112,33 @@ impl<D: Desk> Tools<D> {
             on_no_answer: wanted.on_no_answer,
             handed: self.memory.handed.clone(),
         };
-        match self.find_or_ask(&asking).await {
+        let began = Instant::now();
+        let slice = self.slice(context);
+        match within(slice + GRACE, self.find_or_ask(&asking)).await {
             Ok(ask) if ask.state != AskState::Open => self.closed(&ask, context),
-            Ok(ask) => self.wait(ask.ask_id, true, context).await,
-            Err(trouble) => outcome::trouble(&trouble, true),
+            // The question stands: that Chips can't be reached while it is waited for leaves it as it is.
+            Ok(ask) => match self.wait(ask.ask_id, slice.saturating_sub(began.elapsed()), context).await {
+                Err(Trouble::Unreachable(reason)) => {
+                    tracing::warn!(%reason, ask_id = %ask.ask_id, "Chips can't be reached");
+                    Outcome::of(&ask).unheard().result()
+                }
+                Err(trouble) => outcome::trouble(&trouble, Call::Wait),
+                Ok(ask) => self.closed(&ask, context),
+            },
+            Err(trouble) => outcome::trouble(&trouble, Call::Ask),
         }
+    }
+
+    async fn wait_for_answer(&self, ask_id: AskId, context: &RequestContext<RoleServer>) -> CallToolResult {
+        match self.wait(ask_id, self.slice(context), context).await {
+            Ok(ask) => self.closed(&ask, context),
+            Err(trouble) => outcome::trouble(&trouble, Call::Wait),
+        }
+    }
+
+    /// How long this call waits.
+    fn slice(&self, context: &RequestContext<RoleServer>) -> Duration {
+        self.pace.slice(&self.client(context), context.meta.get_progress_token().is_some(), self.link)
     }
 
     async fn find_or_ask(&self, asking: &Asking) -> Result<Ask, Trouble> {
@@ -128,17 +151,16 @@ impl<D: Desk> Tools<D> {
     }
 
     /// Waits for one slice, with a beat where the client counts them.
-    async fn wait(&self, ask_id: AskId, asking: bool, context: &RequestContext<RoleServer>) -> CallToolResult {
+    async fn wait(&self, ask_id: AskId, slice: Duration, context: &RequestContext<RoleServer>) -> Result<Ask, Trouble> {
         let token = context.meta.get_progress_token();
-        let slice = self.pace.slice(&self.client(context), token.is_some(), self.link);
         let began = Instant::now();
         let mut beats = interval_at(began + self.pace.beat, self.pace.beat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let waiting = self.desk.wait(ask_id, slice);
+        let waiting = within(slice + GRACE, self.desk.wait(ask_id, slice));
         tokio::pin!(waiting);
-        let waited = loop {
+        loop {
             tokio::select! {
-                waited = &mut waiting => break waited,
+                waited = &mut waiting => return waited,
                 _ = beats.tick(), if token.is_some() => {
                     let Some(token) = token.clone() else { continue };
                     let so_far = began.elapsed();
@@ -149,29 +171,32 @@ impl<D: Desk> Tools<D> {
                     }
                 }
                 // The call was cancelled, or the client has gone: nobody hears the result, and the question stays open.
-                () = context.ct.cancelled() => break self.desk.wait(ask_id, Duration::ZERO).await,
-                () = self.closed.cancelled() => break self.desk.wait(ask_id, Duration::ZERO).await,
+                () = context.ct.cancelled() => return within(GRACE, self.desk.wait(ask_id, Duration::ZERO)).await,
+                () = self.closed.cancelled() => return within(GRACE, self.desk.wait(ask_id, Duration::ZERO)).await,
             }
-        };
-        match waited {
-            Ok(ask) => self.closed(&ask, context),
-            Err(trouble) => outcome::trouble(&trouble, asking),
         }
     }
 
     async fn withdraw(&self, ask_id: AskId, context: &RequestContext<RoleServer>) -> CallToolResult {
-        match self.desk.withdraw(ask_id).await {
-            Ok(ask) => self.closed(&ask, context),
-            Err(trouble) => outcome::trouble(&trouble, false),
+        match within(self.slice(context) + GRACE, self.desk.withdraw(ask_id)).await {
+            Ok(ask) => {
+                self.note(&ask, context);
+                Outcome::of(&ask).of_withdrawing().result()
+            }
+            Err(trouble) => outcome::trouble(&trouble, Call::Withdraw),
         }
     }
 
     /// The result of an ask as it stands; an outcome is noted as on its way out.
     fn closed(&self, ask: &Ask, context: &RequestContext<RoleServer>) -> CallToolResult {
+        self.note(ask, context);
+        Outcome::of(ask).result()
+    }
+
+    fn note(&self, ask: &Ask, context: &RequestContext<RoleServer>) {
         if ask.state != AskState::Open && !context.ct.is_cancelled() {
             self.receipts.note(context.id.clone(), ask.ask_id);
         }
-        Outcome::of(ask).result()
     }
 
     fn client(&self, context: &RequestContext<RoleServer>) -> String {
@@ -180,6 +205,14 @@ impl<D: Desk> Tools<D> {
             None => context.client_info().map(|client| client.name),
         };
         told.unwrap_or_default()
+    }
+}
+
+/// What Chips says within this time.
+async fn within<T>(limit: Duration, said: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    match timeout(limit, said).await {
+        Ok(said) => said,
+        Err(_) => Err(Trouble::Unreachable(format!("no reply within {} s", limit.as_secs()))),
     }
 }
 
@@ -221,7 +254,7 @@ impl<D: Desk> ServerHandler for Tools<D> {
             ASK => self.ask_person(arguments, &context).await,
             name @ (WAIT | WITHDRAW) => match input::which(arguments) {
                 Err(faults) => outcome::faulty(name, &faults),
-                Ok(ask_id) if name == WAIT => self.wait(ask_id, false, &context).await,
+                Ok(ask_id) if name == WAIT => self.wait_for_answer(ask_id, &context).await,
                 Ok(ask_id) => self.withdraw(ask_id, &context).await,
             },
             name => {

@@ -1,7 +1,8 @@
 //! `chips mcp`: the MCP tools for one client, as a client of a server.
 //!
 //! A process opens a run for each title when it first asks, and keeps their leases while it lives. A question that an
-//! earlier process of the same harness asked in the same folder, and that is still open, is joined and not asked again.
+//! earlier process of the same harness asked in the same folder, and that is still open or was answered while no process
+//! was there to tell the model, is joined and not asked again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,10 @@ const LEASE: Duration = Duration::from_secs(120);
 const END_WITHIN: Duration = Duration::from_secs(3);
 /// How long an outcome may take to be noted as told.
 const NOTE_WITHIN: Duration = Duration::from_secs(5);
+/// How long an answer that no process told its model is kept for the next one that asks the same, in milliseconds: a day.
+const FRESH_MS: i64 = 24 * 3600 * 1000;
+/// How long the last look at an ask may be tried again: a call must end within its time, and say why it could not look.
+const LOOK_WITHIN: Duration = Duration::from_secs(2);
 /// Asks on the largest page.
 const PAGE: u16 = 200;
 
@@ -33,8 +38,9 @@ pub struct Bridge {
 #[derive(Debug, Clone)]
 struct Opened {
     run_id: RunId,
-    /// Whether it is this process's own, and what it is called then.
-    own: Option<Option<String>>,
+    title: Option<String>,
+    /// Whether it is this process's own.
+    own: bool,
 }
 
 impl Bridge {
@@ -70,7 +76,7 @@ impl Bridge {
     /// The client has gone: runs of this process in which nothing is open have ended. An open question stays open, its lease
     /// lapses, and the inbox says that the asker is gone.
     pub async fn end(&self) {
-        let own: Vec<_> = self.runs().iter().filter(|run| run.own.is_some()).map(|run| run.run_id).collect();
+        let own: Vec<_> = self.runs().iter().filter(|run| run.own).map(|run| run.run_id).collect();
         let ending = async {
             for run_id in own {
                 let open = AsksQuery::default().run(run_id).state(AskState::Open).limit(1);
@@ -84,9 +90,14 @@ impl Bridge {
         let _ = tokio::time::timeout(END_WITHIN, ending).await;
     }
 
+    /// What the run of these questions is called: what the model says, else what the place is called.
+    fn title(&self, asking: &Asking) -> Option<String> {
+        asking.title.clone().or_else(|| self.place.run().title)
+    }
+
     /// The run of this title: opened when it is first asked in.
-    async fn run(&self, title: Option<&str>) -> Result<RunId, Error> {
-        let known = self.runs().iter().find(|run| run.own.as_ref().is_some_and(|own| own.as_deref() == title)).cloned();
+    async fn run(&self, title: Option<String>) -> Result<RunId, Error> {
+        let known = self.runs().iter().find(|run| run.own && run.title == title).cloned();
         if let Some(known) = known {
             return Ok(known.run_id);
         }
@@ -94,14 +105,14 @@ impl Bridge {
         let opened = self
             .client
             .open_run(NewRun {
-                title: title.map(str::to_owned).or(place.title),
+                title: title.clone(),
                 labels: place.labels,
                 space_id: self.space_id,
                 lease_seconds: Some(LEASE.as_secs().into()),
                 ..NewRun::default()
             })
             .await?;
-        self.runs().push(Opened { run_id: opened.run_id, own: Some(title.map(str::to_owned)) });
+        self.runs().push(Opened { run_id: opened.run_id, title, own: true });
         Ok(opened.run_id)
     }
 
@@ -118,8 +129,8 @@ impl Bridge {
     }
 
     async fn put_anew(&self, asking: &Asking) -> Result<Ask, Error> {
-        let title = asking.title.as_deref();
-        let run_id = self.run(title).await?;
+        let title = self.title(asking);
+        let run_id = self.run(title.clone()).await?;
         match self.put(asking, run_id).await {
             // Somebody ended the run; the work goes on in another.
             Err(error) if error.code() == Some(ProblemCode::RunEnded) => {
@@ -133,25 +144,38 @@ impl Bridge {
 
     async fn search(&self, asking: &Asking) -> Result<Option<Ask>, Error> {
         // Those of this process, closed ones too: their outcome may not have been told.
-        for run_id in self.run_ids() {
+        let title = self.title(asking);
+        let runs = self.runs().clone();
+        for run_id in runs.into_iter().filter(|run| run.title == title).map(|run| run.run_id) {
             let page = self.client.asks(&AsksQuery::default().run(run_id).limit(PAGE)).await?;
             if let Some(ask) = page.asks.into_iter().find(|ask| asking.is(ask)) {
                 return Ok(Some(ask));
             }
         }
-        // Those that an earlier process left open in this folder.
+        // Those of an earlier process in this folder: left open, or answered when it could tell nobody any more.
         let labels = self.place.run().labels.unwrap_or_default();
         let Some(folder) = labels.get("folder") else { return Ok(None) };
-        let query = AsksQuery::default().state(AskState::Open).label("folder", folder).limit(PAGE);
-        for ask in self.client.asks(&query).await?.asks.into_iter().filter(|ask| asking.is(ask)) {
-            let run = self.client.run(ask.ask.envelope.run_id).await?;
-            // The same path on another machine is another folder.
-            if run.labels.get("host") == labels.get("host") {
-                self.runs().push(Opened { run_id: run.run_id, own: None });
-                return Ok(Some(ask));
+        for state in [AskState::Open, AskState::Answered] {
+            let query = AsksQuery::default().state(state).label("folder", folder).limit(PAGE);
+            let page = self.client.asks(&query).await?;
+            for ask in page.asks.into_iter().filter(|ask| asking.is(ask) && self.is_fresh(ask)) {
+                let run = self.client.run(ask.ask.envelope.run_id).await?;
+                // The same path on another machine is another folder.
+                if run.labels.get("host") == labels.get("host") && asking.is_titled(&run, title.as_deref()) {
+                    if ask.state == AskState::Open {
+                        self.runs().push(Opened { run_id: run.run_id, title, own: false });
+                    }
+                    return Ok(Some(ask));
+                }
             }
         }
         Ok(None)
+    }
+
+    /// Whether an answer is young enough to be what a model that asks now has missed.
+    fn is_fresh(&self, ask: &Ask) -> bool {
+        let answered = ask.answer.as_ref().and_then(|event| event.as_answered()).map(|closed| closed.answered_at);
+        answered.is_none_or(|at| !self.client.time_left(at.plus_ms(FRESH_MS)).is_zero())
     }
 
     async fn take_back(&self, ask_id: AskId) -> Result<Ask, Error> {
@@ -192,7 +216,7 @@ impl Desk for Bridge {
                 Err(_elapsed) => {}
             }
         }
-        self.client.ask_state(ask_id).await.map_err(trouble)
+        self.client.retry_for(Some(LOOK_WITHIN)).ask_state(ask_id).await.map_err(trouble)
     }
 
     async fn withdraw(&self, ask_id: AskId) -> Result<Ask, Trouble> {

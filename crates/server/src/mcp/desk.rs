@@ -151,8 +151,11 @@ impl Hall {
             let query =
                 AsksQuery { filter, label: Some((key.to_owned(), value.to_owned())), limit, ..AsksQuery::default() };
             let page = self.state.store.asks(&self.caller.identity, &query).await?;
-            if let Some(ask) = page.asks.into_iter().find(|ask| self.owns(ask) && asking.is(ask)) {
-                return Ok(Some(ask));
+            for ask in page.asks.into_iter().filter(|ask| self.owns(ask) && asking.is(ask)) {
+                let run = self.state.store.run(&self.caller.identity, ask.ask.envelope.run_id).await?;
+                if run.is_some_and(|run| asking.is_titled(&run, None)) {
+                    return Ok(Some(ask));
+                }
             }
         }
         Ok(None)
