@@ -510,6 +510,12 @@ if (view === "offline") {
 	setInterval(back, 3000);
 	addEventListener("online", back);
 }
-navigator.serviceWorker?.register(`/sw.js?${lang}`).catch(() => {});
+// A worker that could not be fetched or installed is tried again, less and less often.
+function install(wait) {
+	const again = () => setTimeout(install, wait, 4 * wait);
+	navigator.serviceWorker?.register(`/sw.js?${lang}`).then(({ installing: worker }) =>
+		worker?.addEventListener("statechange", () => worker.state === "redundant" && again(), { once: true }), again);
+}
+install(2000);
 // A page out of memory may be from before the sign-out.
 addEventListener("pageshow", ({ persisted }) => { if (persisted) source ? wake() : location.reload(); });
