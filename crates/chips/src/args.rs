@@ -109,7 +109,7 @@ pub fn listen(text: &str) -> Result<SocketAddr, String> {
 
 /// Reads a length of time: `90s`, `15m`, `24h`, `7d`, or several one after another (`1h30m`).
 pub fn duration(text: &str) -> Result<Duration, String> {
-    const HELP: &str = "a number and a unit, like 90s, 15m, 24h or 7d";
+    const HELP: &str = "a whole number and s, m, h or d, like 90s, 15m, 24h or 7d";
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {

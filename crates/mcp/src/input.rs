@@ -146,7 +146,7 @@ pub(crate) fn wanted(arguments: Map<String, Value>) -> Result<Wanted, Vec<Fault>
     let mut event = ENVELOPE_OF_NOBODY.with(Map::clone);
     event.extend(arguments);
     let draft = validate::draft(&Value::Object(event.clone()));
-    faults.extend(draft.err().unwrap_or_default());
+    faults.extend(draft.err().unwrap_or_default().into_iter().map(in_the_tools_words));
     let run = title.as_ref().map(|title| validate::new_run(&json!({ "title": title })));
     faults.extend(run.and_then(Result::err).unwrap_or_default());
     if !faults.is_empty() {
@@ -163,6 +163,31 @@ pub(crate) fn wanted(arguments: Map<String, Value>) -> Result<Wanted, Vec<Fault>
         timeout_seconds: asked.timeout_seconds,
         on_no_answer: asked.on_no_answer,
     })
+}
+
+/// A fault of an unknown field, with a hint at the field of the tool that was probably meant: the event's own checks know
+/// the fields of an event.
+fn in_the_tools_words(fault: Fault) -> Fault {
+    if fault.code != FaultCode::UnknownField {
+        return fault;
+    }
+    let parts: Vec<&str> = fault.pointer.split('/').skip(1).collect();
+    let fields: &[&str] = match parts.len() {
+        1 => &["questions", "title", "timeout_seconds", "on_no_answer"],
+        3 => &["prompt", "options", "multi_select", "allow_free_text", "default_value", "question_id"],
+        _ => &["label", "description", "value"],
+    };
+    let name = parts.last().copied().unwrap_or_default();
+    let meant = fields.iter().find(|field| {
+        let (field, name) = (field.to_ascii_lowercase(), name.to_ascii_lowercase());
+        !name.is_empty()
+            && (field.split('_').any(|part| part == name) || field.replace('_', "") == name.replace(['_', '-'], ""))
+    });
+    let message = match meant {
+        Some(meant) => format!("there is no such field; `{meant}` is probably meant"),
+        None => format!("there is no such field; these are: {}", fields.join(", ")),
+    };
+    Fault::new(fault.pointer, fault.code, message)
 }
 
 /// Reads the arguments of the two tools that name an ask.
@@ -314,5 +339,18 @@ mod tests {
         assert_eq!(question["required"], json!(["prompt", "options"]));
         assert_eq!(question["properties"]["options"]["items"]["required"], json!(["label"]));
         assert_eq!(schema["properties"]["on_no_answer"]["enum"], json!(["use_default", "cancel", "continue"]));
+    }
+
+    #[test]
+    fn a_misspelt_field_is_told_the_one_of_the_tool_that_is_meant() {
+        let mut arguments = json!({ "questions": [{ "prompt": "Go?", "options": [{ "label": "Yes" }, { "label": "No", "desc": "x" }],
+            "default": "Yes", "multiSelect": true }], "timeout": 5, "urgency": 1 });
+        let faults = wanted(std::mem::take(arguments.as_object_mut().unwrap())).unwrap_err();
+        let said = |pointer: &str| &faults.iter().find(|fault| fault.pointer == pointer).unwrap().message;
+        assert!(said("/timeout").contains("`timeout_seconds`"), "{faults:?}");
+        assert!(said("/questions/0/default").contains("`default_value`"), "{faults:?}");
+        assert!(said("/questions/0/multiSelect").contains("`multi_select`"), "{faults:?}");
+        assert!(said("/questions/0/options/1/desc").contains("label, description, value"), "{faults:?}");
+        assert!(said("/urgency").contains("questions, title, timeout_seconds, on_no_answer"), "{faults:?}");
     }
 }

@@ -7,6 +7,7 @@
 mod desk;
 pub mod http;
 mod input;
+mod lines;
 mod memory;
 mod outcome;
 mod pace;

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::RoleServer;
-use rmcp::model::JsonRpcMessage;
+use rmcp::model::{JsonRpcError, JsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
+use crate::lines::{self, Lines};
 use crate::memory::{Memory, Receipts};
 use crate::pace::{Link, Pace};
 use crate::tools::Tools;
@@ -30,8 +32,10 @@ pub async fn serve<D: Desk>(desk: Arc<D>, pace: Pace, stop: CancellationToken) -
         receipts: Receipts::default(),
         closed: closed.clone(),
     };
+    let Lines { readable, refusals } = lines::look_at(tokio::io::stdin());
     let transport = Told {
-        inner: AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout()),
+        inner: AsyncRwTransport::new_server(readable, tokio::io::stdout()),
+        refusals,
         desk,
         memory: tools.memory.clone(),
         receipts: tools.receipts.clone(),
@@ -51,6 +55,8 @@ pub async fn serve<D: Desk>(desk: Arc<D>, pace: Pace, stop: CancellationToken) -
 /// A transport that notes which outcomes have gone out, and when the client has gone.
 struct Told<T, D> {
     inner: T,
+    /// Replies to lines that can't be read.
+    refusals: mpsc::Receiver<JsonRpcError>,
     desk: Arc<D>,
     memory: Arc<Memory>,
     receipts: Receipts,
@@ -88,7 +94,15 @@ impl<T: Transport<RoleServer>, D: Desk> Transport<RoleServer> for Told<T, D> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let received = self.inner.receive().await;
+        let received = loop {
+            tokio::select! {
+                Some(refusal) = self.refusals.recv() => {
+                    // In its turn among the other messages; the next line is not waited for.
+                    tokio::spawn(self.inner.send(JsonRpcMessage::Error(refusal)));
+                }
+                received = self.inner.receive() => break received,
+            }
+        };
         if received.is_none() {
             self.closed.cancel();
         }

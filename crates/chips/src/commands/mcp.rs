@@ -37,11 +37,24 @@ pub struct Args {
     space: Option<SpaceId>,
 }
 
+/// How long the server may take at the start to tell which spaces there are.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     logging::start();
     let client = remote::client(&config::connection(TokenKind::Harness)?)?;
     let folder = std::env::current_dir().context("can't tell the working folder")?;
+    // A model could do nothing about it later. Where the server can't be asked now, the first question finds out.
+    if let Some(space) = args.space {
+        let me = runtime::block_on(async { Ok(tokio::time::timeout(LOOK, client.me()).await) })?;
+        if let Ok(Ok(me)) = me
+            && !me.spaces.iter().any(|known| known.id == space)
+        {
+            let known: Vec<String> = me.spaces.iter().map(|known| format!("{} ({})", known.id, known.name)).collect();
+            anyhow::bail!("--space {space}: this workspace has no such space; it has {}", known.join(", "));
+        }
+    }
     let pace = Pace { slice: args.slice, beat: args.beat.unwrap_or(BEAT) };
     let bridge = Arc::new(Bridge::new(client, Workplace::of(&folder), args.space));
     runtime::block_on(async {
