@@ -193,10 +193,17 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
     let step = |connection: &mut Connection| -> rusqlite::Result<bool> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let taken: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let Some(sql) = usize::try_from(taken).ok().and_then(|taken| MIGRATIONS.get(taken)) else {
+        let Some(left) = usize::try_from(taken).ok().and_then(|taken| MIGRATIONS.get(taken..)) else {
             return Ok(false);
         };
-        transaction.execute_batch(sql)?;
+        // A new file comes to the layout in one go: nobody is to take it for an older one in between.
+        let steps = &left[..if taken == 0 { left.len() } else { left.len().min(1) }];
+        if steps.is_empty() {
+            return Ok(false);
+        }
+        for sql in steps {
+            transaction.execute_batch(sql)?;
+        }
         if taken == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.execute(
@@ -204,7 +211,7 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
                 (new_log_id(), secret::random::<32>()),
             )?;
         }
-        transaction.pragma_update(None, "user_version", taken + 1)?;
+        transaction.pragma_update(None, "user_version", taken + steps.len() as i64)?;
         transaction.commit()?;
         Ok(true)
     };
@@ -216,8 +223,21 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
         while step(connection)? {}
         Ok(())
     };
+    // Two that make the same file meet where SQLite does not wait by itself: when one switches to the write-ahead log.
+    for _ in 0..MEETINGS {
+        match run(connection) {
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                #[allow(clippy::disallowed_methods)]
+                std::thread::park_timeout(Duration::from_millis(2));
+            }
+            ran => return ran.map_err(|error| told(&path, &error)),
+        }
+    }
     run(connection).map_err(|error| told(&path, &error))
 }
+
+/// How often it is tried again to bring a file to its layout that another process is at.
+const MEETINGS: u32 = 2_500;
 
 /// A name for a new history of the log.
 pub(crate) fn new_log_id() -> String {
