@@ -96,6 +96,21 @@ fn a_question_waits_for_a_chips_that_is_not_there_and_one_who_is_not_away_is_ask
 }
 
 #[test]
+fn a_line_that_can_not_be_read_is_told_and_is_not_the_last_one_that_is_heard() {
+    let desk = Desk::new();
+    let mut hook = Hook::start(desk.command(&["hook", "opencode"]));
+    for bad in [&b"\xff\xfe\n"[..], b"junk\n", b"{\"neither\": 1}\n"] {
+        hook.input.as_ref().unwrap().write_all(bad).unwrap();
+    }
+    hook.say(&asked("que_1"));
+    desk.open_ask();
+    let told = hook.err.text();
+    assert_eq!(told.matches("that is not JSON").count(), 2, "{told}");
+    assert!(told.contains("neither an event nor a reply"), "{told}");
+    hook.end();
+}
+
+#[test]
 fn the_plugin_is_put_in_and_taken_out_again_and_nothing_else_is_touched() {
     let machine = Machine::new();
     let folder = machine.home().join(".config/opencode/plugin");
