@@ -139,6 +139,15 @@ pub fn span(text: &str) -> Result<Duration, String> {
     Ok(span)
 }
 
+/// Reads whether something is on.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err("true or false".to_owned()),
+    }
+}
+
 /// A length of time in milliseconds, held within what the store counts in.
 pub fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)

@@ -15,6 +15,7 @@ pub mod backup;
 pub mod bridge;
 pub mod check;
 pub mod completions;
+pub mod config;
 pub mod connect;
 pub mod doctor;
 pub mod harness;

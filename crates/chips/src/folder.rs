@@ -29,9 +29,9 @@ pub struct Folder {
 }
 
 impl DataArgs {
-    /// The folder that was named on the command line; one that the environment names for everything is passed over.
-    pub fn said_here(&self) -> Option<&Path> {
-        self.data.as_deref().filter(|data| std::env::var_os("CHIPS_DATA").is_none_or(|named| named != data.as_os_str()))
+    /// Whether a folder was named, on the command line or by the environment.
+    pub fn is_said(&self) -> bool {
+        self.data.is_some()
     }
 
     /// The folder that was named, else the user's own.
@@ -39,23 +39,31 @@ impl DataArgs {
     /// # Errors
     /// None was named and the user has no home.
     pub fn folder(&self) -> anyhow::Result<Folder> {
-        let default = || etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join("chips"));
-        match self.data.as_deref() {
-            // A command to copy must work from any folder.
-            Some(named) => {
-                let path = std::path::absolute(named).with_context(|| format!("{} is no folder", named.display()))?;
-                let named = default().is_none_or(|default| default != path);
-                Ok(Folder { path, named })
-            }
-            None => {
-                let path = default().context("there is no home folder to keep data in; name one with --data DIR")?;
-                Ok(Folder { path, named: false })
-            }
-        }
+        Folder::of(self.data.as_deref())
     }
 }
 
 impl Folder {
+    /// The folder of this name, else the user's own.
+    ///
+    /// # Errors
+    /// There is no name and the user has no home.
+    pub fn of(named: Option<&Path>) -> anyhow::Result<Self> {
+        let default = || etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join("chips"));
+        match named {
+            // A command to copy must work from any folder.
+            Some(named) => {
+                let path = std::path::absolute(named).with_context(|| format!("{} is no folder", named.display()))?;
+                let named = default().is_none_or(|default| default != path);
+                Ok(Self { path, named })
+            }
+            None => {
+                let path = default().context("there is no home folder to keep data in; name one with --data DIR")?;
+                Ok(Self { path, named: false })
+            }
+        }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -14,8 +14,28 @@ const FILTER: &str = "warn,chips=info,chips_server=info,chips_store=info";
 
 /// Starts the log. What is logged is said by `CHIPS_LOG`, else by `RUST_LOG`, in the form `warn,chips_server=debug`.
 pub fn start() {
+    start_with(filter(&["CHIPS_LOG", "RUST_LOG"]));
+}
+
+/// Starts the log of a server, whose configuration may say what is logged; where it says nothing, `RUST_LOG` does.
+pub fn start_as(configured: Option<&str>) {
+    start_with(configured.and_then(|said| EnvFilter::try_new(said).ok()).unwrap_or_else(|| filter(&["RUST_LOG"])));
+}
+
+/// Reads what is to be logged.
+///
+/// # Errors
+/// It has not the form that it needs.
+pub fn filter_text(text: &str) -> Result<String, String> {
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}; an example: warn,chips_server=debug")),
+    }
+}
+
+fn start_with(filter: EnvFilter) {
     let json = !io::stderr().is_terminal();
-    let registry = tracing_subscriber::registry().with(filter());
+    let registry = tracing_subscriber::registry().with(filter);
     // A second start (in tests of the process itself) keeps the first.
     let _ = if json {
         registry.with(fmt::layer().json().flatten_event(true).with_writer(io::stderr)).try_init()
@@ -26,8 +46,8 @@ pub fn start() {
     };
 }
 
-fn filter() -> EnvFilter {
-    for variable in ["CHIPS_LOG", "RUST_LOG"] {
+fn filter(variables: &[&str]) -> EnvFilter {
+    for variable in variables {
         let Some(said) = std::env::var(variable).ok().filter(|said| !said.trim().is_empty()) else { continue };
         match EnvFilter::try_new(&said) {
             Ok(filter) => return filter,

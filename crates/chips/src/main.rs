@@ -13,6 +13,7 @@ mod present;
 mod qr;
 mod remote;
 mod runtime;
+mod server_config;
 mod simulate;
 mod terminal;
 
@@ -36,6 +37,7 @@ struct Cli {
 enum Command {
     Init(commands::init::Args),
     Serve(commands::serve::Args),
+    Config(commands::config::Args),
     Workspace(commands::workspace::Args),
     Person(commands::person::Args),
     Harness(commands::harness::Args),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Init(args) => commands::init::run(args),
         Command::Serve(args) => commands::serve::run(args),
+        Command::Config(args) => commands::config::run(args),
         Command::Workspace(args) => commands::workspace::run(args),
         Command::Person(args) => commands::person::run(args),
         Command::Harness(args) => commands::harness::run(args),

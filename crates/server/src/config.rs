@@ -117,18 +117,10 @@ impl Config {
             }
         }
         for name in &self.allow_hosts {
-            AllowedHost::configured(name).map_err(|()| {
-                format!("--allow-host {name} must be a host name and perhaps a port, like chips.lan or chips.lan:7070")
-            })?;
+            allowed_host(name).map_err(|takes| format!("--allow-host {name} must be {takes}"))?;
         }
         for url in &self.allow_outbound {
-            let origin = matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none();
-            if !origin {
-                return Err(format!(
-                    "--allow-outbound {url} must be http or https, a host and perhaps a port, and nothing else, \
-                     like http://10.0.0.5:2586"
-                ));
-            }
+            outbound_origin(url.as_str()).map_err(|takes| format!("--allow-outbound {url} must be {takes}"))?;
         }
         if !self.listen.ip().is_loopback() && !self.insecure && !self.https() {
             return Err(format!(
@@ -141,6 +133,28 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Reads a host name that requests may name.
+///
+/// # Errors
+/// What it takes.
+pub fn allowed_host(text: &str) -> Result<String, String> {
+    match AllowedHost::configured(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(()) => Err("a host name and perhaps a port, like chips.lan or chips.lan:7070".to_owned()),
+    }
+}
+
+/// Reads an origin that may be sent to whatever its address is.
+///
+/// # Errors
+/// What it takes.
+pub fn outbound_origin(text: &str) -> Result<Url, String> {
+    let origin = |url: &Url| matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none();
+    text.parse().ok().filter(origin).ok_or_else(|| {
+        "http or https, a host and perhaps a port, and nothing else, like http://10.0.0.5:2586".to_owned()
+    })
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -18,6 +18,7 @@ use crate::adapters::claude_code::settings;
 use crate::adapters::opencode;
 use crate::config::{self, Connection};
 use crate::folder::{Folder, shell_word};
+use crate::server_config::{self, FileArg, Flags, Reading, Settings};
 use crate::{args, exit, folder, output, runtime};
 
 /// How long a server may take to say whether it is ready.
@@ -28,12 +29,19 @@ const LITTLE_ROOM: u64 = 64 << 20;
 
 /// Check this machine's Chips, and say how to mend what is wrong
 ///
-/// Looks at the data folder, the server on it, and the configured tokens. Ends with exit code 1 where something is wrong.
+/// Looks at the data folder, the server on it and its configuration, and the configured tokens. Ends with exit code 1 where
+/// something is wrong.
 #[derive(Debug, clap::Args)]
-#[command(after_help = examples!("chips doctor", "chips doctor --data /srv/chips --json"))]
+#[command(after_help = examples!(
+    "chips doctor",
+    "chips doctor --data /srv/chips --json",
+    "chips doctor --config /etc/chips/chips.toml",
+))]
 pub struct Args {
     #[command(flatten)]
     data: folder::DataArgs,
+    #[command(flatten)]
+    server: FileArg,
     #[command(flatten)]
     json: args::Json,
 }
@@ -70,6 +78,7 @@ pub struct Findings {
 const INDENT: usize = 9;
 
 const DATA: &str = "data folder";
+const SERVER_CONFIGURATION: &str = "configuration of the server";
 const CONFIGURATION: &str = "configuration";
 const CLAUDE_CODE: &str = "Claude Code";
 const OPENCODE: &str = "OpenCode";
@@ -121,9 +130,15 @@ impl Findings {
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let folder = args.data.folder()?;
+    let mut findings = Findings::default();
+    let file = args.server.file();
+    let reading = server_config::read(file.as_deref(), &Flags::default());
+    let folder = match &reading.settings {
+        Ok(Settings { data: Some(data), .. }) if !args.data.is_said() => Folder::of(Some(data))?,
+        _ => args.data.folder()?,
+    };
+    server_configuration(file.as_deref(), &reading, &mut findings);
     let findings = runtime::block_on(async {
-        let mut findings = Findings::default();
         data_folder(&folder, &mut findings).await;
         configuration(&mut findings).await;
         claude_code(&mut findings);
@@ -138,6 +153,25 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::note(if well { "\nall is well" } else { "\nsomething is wrong; what mends it stands below it" });
     }
     Ok(if well { exit::DONE } else { exit::FAILED }.into())
+}
+
+/// The file of the server, and what the environment says to it; nothing is said where there is neither.
+fn server_configuration(file: Option<&Path>, reading: &Reading, findings: &mut Findings) {
+    for fault in reading.faults() {
+        findings.wrong(SERVER_CONFIGURATION, fault.line(), "`chips config` shows what each key takes");
+    }
+    for warning in &reading.warnings {
+        findings.note(
+            SERVER_CONFIGURATION,
+            warning.line(),
+            "`chips config --check` shows what counts, and who said so",
+        );
+    }
+    if let Some(file) = file
+        && reading.faults().is_empty()
+    {
+        findings.ok(SERVER_CONFIGURATION, format!("{} is good", file.display()));
+    }
 }
 
 /// The hooks in Claude Code's settings, the user's own and this folder's; nothing is said where there are none.

@@ -4,12 +4,11 @@ mod phone;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use chips_mcp::{BEAT, Pace};
 use chips_protocol::{PersonId, WorkspaceId};
 use chips_server::{Config, Ended, StartError};
 use chips_store::admin::{self, Admin, Initialised};
@@ -19,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::demo::{self, Place, Stage};
 use crate::folder::Folder;
-use crate::{args, exit, folder, logging, output, present, qr, runtime, simulate};
+use crate::server_config::{self, Fault, FileArg, Flags};
+use crate::{exit, logging, output, present, qr, runtime, simulate};
 
 /// Where the server listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
@@ -30,42 +30,22 @@ const GONE_AFTER: Duration = Duration::from_millis(9_500);
 /// Serve the API and the inbox
 ///
 /// On an empty data folder it first makes what `chips init` makes. SIGTERM or Ctrl-C ends it: streams end, writes in
-/// flight finish. Its log goes to standard error, for people on a terminal and as JSON otherwise; CHIPS_LOG says what
-/// is logged (`warn,chips_server=debug`).
+/// flight finish. Its log goes to standard error, for people on a terminal and as JSON otherwise. What stands below
+/// "Configuration" can stand in a file or in the environment, too: a flag wins over the environment, that over the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples!(
     "chips serve --demo",
     "chips serve --phone                               can a phone reach this, and how?",
     "chips serve --data /srv/chips --public-url https://chips.example.com",
+    "chips serve --config /etc/chips/chips.toml        what `chips config` prints, and your own in it",
     "chips serve --listen 0.0.0.0:7070 --insecure      in a network that you trust",
     "chips serve --simulate script.toml -- make test   a harness's tests, answered by a script",
 ))]
 pub struct Args {
     #[command(flatten)]
-    data: folder::DataArgs,
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7070; with --simulate a free port]
-    #[arg(long, env = "CHIPS_LISTEN", value_name = "ADDR", value_parser = args::listen)]
-    listen: Option<SocketAddr>,
+    config: FileArg,
     #[command(flatten)]
-    public_url: args::PublicUrl,
-    /// A further host name that requests may name, such as a proxy's; may be given again
-    #[arg(long = "allow-host", env = "CHIPS_ALLOW_HOST", value_name = "NAME", value_delimiter = ',')]
-    allow_hosts: Vec<String>,
-    /// An address that messages may be sent to though it is not public or not https, such as http://10.0.0.5:2586
-    #[arg(long = "allow-outbound", env = "CHIPS_ALLOW_OUTBOUND", value_name = "URL", value_delimiter = ',')]
-    allow_outbound: Vec<url::Url>,
-    /// Serve plain http on an address that is not loopback: whoever can listen on the network reads along
-    #[arg(long)]
-    insecure: bool,
-    /// Serve /metrics to others than this machine
-    #[arg(long)]
-    public_metrics: bool,
-    /// How long a call of an MCP tool waits for a person before it returns "pending" [default: what the client allows]
-    #[arg(long, env = "CHIPS_MCP_SLICE", value_name = "TIME", value_parser = args::span)]
-    mcp_slice: Option<Duration>,
-    /// How often a call that waits says so, where the MCP client asks for progress [default: 20s]
-    #[arg(long, env = "CHIPS_MCP_BEAT", value_name = "TIME", value_parser = args::span)]
-    mcp_beat: Option<Duration>,
+    flags: Flags,
     /// Play a harness that asks a sample question, and print the answer that comes back
     ///
     /// Prints a link that signs the first owner in, wherever standard output goes.
@@ -81,7 +61,7 @@ pub struct Args {
     /// Prints CHIPS_URL and CHIPS_TOKEN for the harness. The clock can be moved, so that an hour's time-out passes in a
     /// moment; the script can lose replies, cut streams and restart the server. Ends with 1 where something of the script
     /// did not happen. docs/simulate.md says what a script can say.
-    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["demo", "phone", "insecure", "public_metrics"])]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["demo", "phone", "config"])]
     simulate: Option<PathBuf>,
     /// With --simulate: run this command with CHIPS_URL and CHIPS_TOKEN, end when it does, and with its exit code
     #[arg(last = true, value_name = "COMMAND", requires = "simulate")]
@@ -90,38 +70,55 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    logging::start();
     if let Some(script) = &args.simulate {
-        if let Some(data) = args.data.said_here() {
-            anyhow::bail!(
-                "a simulation makes up its data and throws it away: it has no place in {}; leave --data out",
-                data.display()
-            );
-        }
-        if args.public_url.public_url.is_some() && std::env::var_os("CHIPS_PUBLIC_URL").is_none() {
-            anyhow::bail!("a simulation is reached on loopback alone; leave --public-url out");
-        }
-        // `-- $COMMAND` with an empty variable would serve for ever.
-        if args.command.is_empty() && std::env::args_os().next_back().is_some_and(|last| last == "--") {
-            output::error("nothing stands after `--`; name the command to run, or leave `--` out");
-            return Ok(exit::USAGE.into());
-        }
-        return simulate::run(script, args.listen, args.allow_hosts, &args.command);
+        return simulation(script, &args);
     }
-    let folder = args.data.folder()?;
-    let config = Config {
-        public_url: args.public_url.public_url,
-        allow_hosts: args.allow_hosts,
-        allow_outbound: args.allow_outbound,
-        insecure: args.insecure,
-        public_metrics: args.public_metrics,
-        mcp: Pace { slice: args.mcp_slice, beat: args.mcp_beat.unwrap_or(BEAT) },
-        ..Config::on(match args.listen {
-            Some(listen) => listen,
-            None => args::listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?,
-        })
+    let file = args.config.file();
+    let reading = server_config::read(file.as_deref(), &args.flags);
+    let settings = match reading.settings {
+        Ok(settings) => settings,
+        Err(faults) => return Ok(refused(&faults)),
     };
-    runtime::serve(serve(folder, config, Shown { demo: args.demo, phone: args.phone }))
+    logging::start_as(settings.log.as_deref());
+    for warning in reading.warnings {
+        tracing::warn!("{}", warning.line());
+    }
+    if let Some(file) = file {
+        tracing::info!("configured by {}", output::one_line(&file.to_string_lossy()));
+    }
+    let folder = Folder::of(settings.data.as_deref())?;
+    runtime::serve(serve(folder, settings.server(), Shown { demo: args.demo, phone: args.phone }))
+}
+
+/// Says all that is wrong with the configuration.
+fn refused(faults: &[Fault]) -> ExitCode {
+    faults.iter().for_each(|fault| output::error(&fault.line()));
+    exit::FAILED.into()
+}
+
+/// Serves by a script. What a real server is told for good (a file, a folder, an address that people use) has no place here;
+/// where the environment says it for everything, it is passed over.
+fn simulation(script: &Path, args: &Args) -> anyhow::Result<ExitCode> {
+    for key in args.flags.keys() {
+        let flag = key.flag();
+        match key.path {
+            path if server_config::IN_A_SIMULATION.contains(&path) => {}
+            "data" => anyhow::bail!("a simulation makes up its data and throws it away; leave --data out"),
+            "public_url" => anyhow::bail!("a simulation is reached on loopback alone; leave --public-url out"),
+            _ => anyhow::bail!("a simulation is no server for people; leave --{flag} out"),
+        }
+    }
+    // `-- $COMMAND` with an empty variable would serve for ever.
+    if args.command.is_empty() && std::env::args_os().next_back().is_some_and(|last| last == "--") {
+        output::error("nothing stands after `--`; name the command to run, or leave `--` out");
+        return Ok(exit::USAGE.into());
+    }
+    let told = match server_config::read_for_simulation(&args.flags) {
+        Ok(told) => told,
+        Err(faults) => return Ok(refused(&faults)),
+    };
+    logging::start_as(told.log.as_deref());
+    simulate::run(script, told.listen, told.allow_host, &args.command)
 }
 
 /// What is shown beside the server.
