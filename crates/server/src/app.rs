@@ -65,6 +65,7 @@ impl AppState {
         let outbound = Outbound::new(&config.allow_outbound)
             .map_err(|error| StartError::Config(format!("nothing can be sent to anybody: {error}")))?;
         let taps = Taps::new(store.clone());
+        let started = store.clock().now();
         Ok(Self {
             presence: Arc::default(),
             channels: Channels::of(&config, &outbound, &taps),
@@ -77,7 +78,7 @@ impl AppState {
             stopping: CancellationToken::new(),
             token_failures: Arc::default(),
             sign_in_failures: Arc::default(),
-            metrics: Arc::default(),
+            metrics: Arc::new(Metrics::new(started)),
             requests: Arc::default(),
         })
     }

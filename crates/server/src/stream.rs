@@ -48,6 +48,8 @@ pub struct Follow {
     commented: u32,
     renewal: Option<(Interval, LeaseOf)>,
     begun: bool,
+    /// The request's: what goes out does so after it was answered.
+    span: tracing::Span,
     _counted: Counted,
 }
 
@@ -81,6 +83,7 @@ impl Follow {
             _counted: state.metrics.stream(),
             read: VecDeque::new(),
             begun: false,
+            span: tracing::Span::current(),
             state,
             caller,
             heard,
@@ -126,7 +129,7 @@ impl Follow {
                     Ok(_) => {}
                     // The client comes back and resumes, or learns then what is wrong.
                     Err(error) => {
-                        tracing::error!(%error, "a stream ends");
+                        tracing::error!(parent: &self.span, %error, "a stream ends");
                         return None;
                     }
                 }
@@ -187,7 +190,7 @@ impl Follow {
             }
             Ok(None) => false,
             Err(error) => {
-                tracing::error!(%error, "a stream ends");
+                tracing::error!(parent: &self.span, %error, "a stream ends");
                 false
             }
         }

@@ -9,6 +9,7 @@
 pub mod admin;
 pub mod clock;
 pub mod error;
+pub mod figures;
 pub mod notice;
 pub mod query;
 pub mod record;
@@ -16,18 +17,19 @@ pub mod secret;
 pub mod session;
 mod sqlite;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use chips_core::notify::{Outcome, Preferences};
 use chips_core::{Access, Sender};
-use chips_protocol::api::{Ask, AskState, AsksPage, Me, NewRun, Run};
+use chips_protocol::api::{Ask, AsksPage, Me, NewRun, Run};
 use chips_protocol::{AskId, Draft, PersonId, RunId, Timestamp, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use clock::Clock;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
+pub use figures::{Budgets, Distribution, Stats};
 pub use notice::{Attempt, Endpoint, NewEndpoint, Notice};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
@@ -93,29 +95,6 @@ pub enum LeaseOf {
     Run(RunId),
     /// An ask of the run.
     Ask(AskId),
-}
-
-/// What an operator wants to see of the store.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Stats {
-    /// Open asks over all workspaces.
-    pub open_asks: u64,
-    /// Asks opened since the store was.
-    pub opened: u64,
-    /// Asks closed since the store was opened, by the state they are in now.
-    pub closed: BTreeMap<AskState, u64>,
-    /// Commits so far.
-    pub commits: u64,
-    /// Jobs in those commits.
-    pub jobs: u64,
-    /// Seconds spent committing.
-    pub commit_seconds: f64,
-    /// Size of the database file in bytes.
-    pub database_bytes: u64,
-    /// Size of the write-ahead log in bytes.
-    pub wal_bytes: u64,
-    /// Whether the last write found the store able to take it.
-    pub writable: bool,
 }
 
 /// The log and what is derived from it, on one of the backends. Cheap to clone; all clones are one store.

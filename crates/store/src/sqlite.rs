@@ -4,6 +4,7 @@ mod asks;
 mod checkpoint;
 pub(crate) mod endpoints;
 mod events;
+mod figures;
 pub(crate) mod file;
 pub(crate) mod folder;
 mod keys;
@@ -36,6 +37,9 @@ use rehearse::Rehearsal;
 use shared::{Shared, lock};
 use watcher::Watcher;
 use writer::{Call, Command, Message};
+
+/// Bytes that must be left on the disk for writes to be promised: some of the largest events.
+const LEAST_ROOM: u64 = 1 << 20;
 
 /// A folder with an SQLite file.
 #[derive(Clone)]
@@ -113,7 +117,9 @@ impl Sqlite {
     /// Has the writer carry a command out.
     async fn write<C: Command>(&self, command: C) -> Result<C::Done, WriteError> {
         let (reply, told) = oneshot::channel();
-        let call = Call { command, outcome: None, reply };
+        let shared = Arc::clone(&self.inner.shared);
+        shared.figures.queued.fetch_add(1, Ordering::Relaxed);
+        let call = Call { command, outcome: None, reply, span: tracing::Span::current(), shared };
         if self.inner.queue.send(Message::Task(Box::new(call))).is_err() {
             return Err(self.gone());
         }
@@ -136,6 +142,8 @@ impl Sqlite {
     }
 
     pub(crate) async fn submit(&self, sender: Sender, draft: Draft) -> Result<Submitted, WriteError> {
+        // Whatever is logged of the request from here on names the ask: what becomes of it later is found by that.
+        tracing::Span::current().record("ask_id", tracing::field::display(draft.content.ask_id()));
         self.write(submit::Submit { sender, draft }).await
     }
 
@@ -338,21 +346,41 @@ impl Sqlite {
     }
 
     pub(crate) async fn ready(&self) -> Result<(), WriteError> {
-        self.write(runs::Ready).await
+        self.write(runs::Ready).await?;
+        // What was written to find out may have fitted into pages that are free already. The next ask would not.
+        match folder::free(&self.inner.dir) {
+            Some(free) if free < LEAST_ROOM => {
+                let reason = format!("the disk is full ({} KiB are left)", free >> 10);
+                Err(WriteError::Unavailable { reason, retry_after_s: 5 })
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) async fn stats(&self) -> Result<Stats, StoreError> {
-        let figures = &self.inner.shared.figures;
+        let Inner { dir, shared, pool, .. } = &*self.inner;
+        let figures = &shared.figures;
+        let now = shared.clock.now();
+        let waiting = pool.read(move |connection| figures::waiting(connection, now)).await?;
+        let seconds = |since: Option<Timestamp>| since.map_or(0.0, |since| (now.ms() - since.ms()).max(0) as f64 / 1e3);
         let size = |path: PathBuf| std::fs::metadata(path).map(|found| found.len()).unwrap_or_default();
         Ok(Stats {
-            open_asks: lock(&self.inner.shared.usages).open(),
-            opened: figures.opened.load(Ordering::Relaxed),
+            open_asks: lock(&shared.usages).open(),
+            oldest_open_seconds: seconds(waiting.oldest_open),
+            opened: figures.opened(),
             closed: figures.closed(),
+            refused: figures.refusals(),
+            over_budget: figures.over_budget(),
             commits: figures.commits.load(Ordering::Relaxed),
             jobs: figures.jobs.load(Ordering::Relaxed),
-            commit_seconds: figures.commit_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
-            database_bytes: size(folder::database(&self.inner.dir)),
-            wal_bytes: size(folder::wal(&self.inner.dir)),
+            commit_seconds: figures.commit_time.read(),
+            group_jobs: figures.group_size.read(),
+            queued: figures.queued.load(Ordering::Relaxed),
+            outbox: waiting.outbox,
+            outbox_overdue_seconds: seconds(waiting.due_since),
+            database_bytes: size(folder::database(dir)),
+            wal_bytes: size(folder::wal(dir)),
+            free_bytes: folder::free(dir).unwrap_or_default(),
             writable: figures.writable.load(Ordering::Relaxed),
         })
     }

@@ -1,10 +1,13 @@
 //! For whoever operates a server: is it up, can it take writes, and its figures.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use chips_protocol::problem::ProblemCode;
+use chips_store::WriteError;
 
 use crate::app::AppState;
 use crate::http::{ApiError, Peer};
@@ -13,18 +16,33 @@ use crate::metrics::OPENMETRICS;
 /// Headers that a proxy adds: a request with one of them comes from further away than its peer.
 const FORWARDED: [&str; 5] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
 
+/// How long the write may take that `/readyz` tries: longer than the store itself waits for a lock.
+const READY_WITHIN: Duration = Duration::from_secs(8);
+
 /// `GET /healthz`: the process serves.
 pub async fn health() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: the store takes writes, and the server is not about to end.
+/// `GET /readyz`: the store takes writes, and the server is not about to end. It writes to find out, so it is back by itself once
+/// writing goes on.
 pub async fn ready(State(state): State<AppState>) -> Result<&'static str, ApiError> {
     if state.stopping.is_cancelled() {
         return Err(ApiError::new(ProblemCode::Unavailable, "this server is about to end").retry_after(5));
     }
-    state.store.ready().await?;
-    Ok("ready\n")
+    let because = |reason: &str, retry_after_s: u64| {
+        let detail = format!("the store takes no writes: {reason}; `chips doctor` on its machine says how to mend it");
+        ApiError::new(ProblemCode::Unavailable, detail).retry_after(retry_after_s)
+    };
+    match tokio::time::timeout(READY_WITHIN, state.store.ready()).await {
+        Ok(Ok(())) => Ok("ready\n"),
+        Ok(Err(WriteError::Unavailable { reason, retry_after_s })) => Err(because(&reason, retry_after_s)),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(because(
+            &format!("one takes longer than {} s, so the disk hangs or is overloaded", READY_WITHIN.as_secs()),
+            5,
+        )),
+    }
 }
 
 /// `GET /metrics`: to loopback, or to all where the configuration says so.

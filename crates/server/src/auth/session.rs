@@ -94,6 +94,7 @@ impl Cookies {
     pub async fn signed(self, store: &Store, headers: &HeaderMap) -> Result<Option<Signed>, StoreError> {
         for secret in named(headers, self.session_name()).take(TRIED) {
             if let Some(session) = store.session(secret::sha256(secret)).await? {
+                crate::http::layers::speaks_for(&session.identity);
                 return Ok(Some(Signed { session, secret: secret.to_owned() }));
             }
         }

@@ -7,7 +7,7 @@ use chips_core::Who;
 use chips_store::{Identity, StoreError, secret};
 
 use crate::app::AppState;
-use crate::http::{ApiError, Peer};
+use crate::http::{ApiError, Peer, layers};
 
 /// The SHA-256 of a token: what its credential is looked up by, now and again while a stream is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,7 @@ impl FromRequestParts<AppState> for Caller {
         if let Some(credential) = Credential::of(&parts.headers)
             && let Some(identity) = credential.identity(state).await?
         {
+            layers::speaks_for(&identity);
             return Ok(Self { identity, credential });
         }
         if let Some(peer) = parts.extensions.get::<Peer>() {

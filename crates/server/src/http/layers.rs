@@ -8,14 +8,20 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use chips_core::Who;
 use chips_protocol::problem::ProblemCode;
+use chips_store::Identity;
 use futures::FutureExt;
-use tracing::Instrument;
+use tokio::time::Instant;
+use tracing::field::{Empty, display};
+use tracing::{Instrument, Span};
 
 use super::problem::PROBLEM_JSON;
 use super::{ApiError, Peer, query};
 use crate::app::AppState;
 use crate::inbox;
+use crate::metrics::RouteClass;
+use crate::request_id::REQUEST_ID;
 use crate::simulation::Simulation;
 
 /// Names of parameters that people put tokens in.
@@ -23,8 +29,6 @@ const TOKEN_NAMES: [&str; 9] =
     ["token", "access_token", "api_key", "apikey", "api-key", "auth", "authorization", "bearer", "chips_token"];
 /// How the tokens of Chips begin.
 const TOKEN_PREFIXES: [&str; 2] = ["chips_hk_", "chips_uk_"];
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Headers that go out with every reply that does not set them itself.
 const SECURITY: [(HeaderName, HeaderValue); 6] = [
@@ -38,12 +42,16 @@ const SECURITY: [(HeaderName, HeaderValue); 6] = [
 
 /// The layer around every route and fallback.
 pub async fn outer(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let id = state.requests.next();
+    let began = Instant::now();
+    let id = state.requests.of(request.headers());
     // The route and never the path: a path can hold a sign-in link's secret, and a query anything.
-    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let matched = matched.as_ref().map(MatchedPath::as_str);
+    let route = matched.unwrap_or("unmatched");
     let method = known_method(request.method());
+    let class = RouteClass::of(method, matched, request.uri().query());
     let api = is_api(request.uri());
-    let span = tracing::info_span!("request", %id, method, route);
+    let span = tracing::info_span!("request", request_id = %id, method, route, participant = Empty, ask_id = Empty);
     let simulation = state.config.simulation.as_ref();
     let write = simulation.is_some() && api && *request.method() == Method::POST;
     let peer = write.then(|| request.extensions().get::<Peer>().cloned()).flatten();
@@ -72,7 +80,8 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
     };
     let mut response = reply.instrument(span.clone()).await;
 
-    if let Some(error) = response.extensions_mut().remove::<ApiError>()
+    let error = response.extensions_mut().remove::<ApiError>();
+    if let Some(error) = &error
         && state.config.public_url.is_some()
     {
         response.headers_mut().remove(header::CONTENT_LENGTH);
@@ -91,15 +100,41 @@ pub async fn outer(State(state): State<AppState>, request: Request, next: Next) 
     if let Some(simulation) = simulation {
         simulation.marks(headers, state.store.clock());
     }
-    let status = response.status();
-    state.metrics.request(method, &route, status.as_u16());
-    let _in_span = span.entered();
-    if status.is_server_error() {
-        tracing::warn!(status = status.as_u16(), "answered");
-    } else {
-        tracing::debug!(status = status.as_u16(), "answered");
+    let (status, seconds) = (response.status(), began.elapsed().as_secs_f64());
+    let code = error.as_ref().map(|error| error.problem().code);
+    state.metrics.request(method, route, class, status.as_u16(), seconds);
+    if let Some(code) = code {
+        state.metrics.problem(code);
     }
+    span.in_scope(|| log_answer(class, status, seconds, code.map(ProblemCode::as_str)));
     response
+}
+
+/// The line that each request has in the log, of a target of its own: `chips_server::access`.
+fn log_answer(class: RouteClass, status: StatusCode, seconds: f64, code: Option<&str>) {
+    let ms = (seconds * 10_000.0).round() / 10.0;
+    let failed = status.is_server_error();
+    let status = status.as_u16();
+    // A macro of `tracing` has its level from the start.
+    macro_rules! answered {
+        ($level:ident) => {
+            tracing::$level!(target: "chips_server::access", status, ms, code, "answered")
+        };
+    }
+    match failed {
+        true => answered!(warn),
+        false if class.is_routine() => answered!(debug),
+        false => answered!(info),
+    }
+}
+
+/// Says in every line of the log that follows within this request whom it speaks for.
+pub(crate) fn speaks_for(identity: &Identity) {
+    let participant = match identity.sender.who {
+        Who::Harness(id) => id.to_string(),
+        Who::Person(id) => id.to_string(),
+    };
+    Span::current().record("participant", display(participant));
 }
 
 /// Whether a path belongs to the API, so that whatever goes wrong there is told as JSON.

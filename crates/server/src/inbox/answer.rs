@@ -168,7 +168,9 @@ impl Attempt<'_> {
         } else if of(FaultCode::ForbiddenCharacter) {
             Notice::BadCharacters
         } else {
-            tracing::warn!(?faults, "an answer from the inbox does not fit its question");
+            // By their codes: what a fault says can quote what was typed.
+            let codes: Vec<_> = faults.iter().map(|fault| fault.code.as_str()).collect();
+            tracing::warn!(?codes, "an answer from the inbox does not fit its question");
             typed.attempt = None;
             Notice::NotAccepted
         };

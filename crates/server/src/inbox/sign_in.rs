@@ -16,6 +16,7 @@ use crate::app::AppState;
 use crate::auth::failures::RetryAfter;
 use crate::auth::session::{Before, device};
 use crate::http::Peer;
+use crate::metrics::TriedWith;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -186,6 +187,10 @@ enum Denied {
 async fn sign_in(state: &AppState, door: &Door, headers: &HeaderMap, proof: Proof) -> Result<Response, Denied> {
     let cookies = door.visit.cookies;
     let earlier = cookies.signed(&state.store, headers).await.ok().flatten();
+    let with = match proof {
+        Proof::Link(_) => TriedWith::Link,
+        Proof::Code(_) => TriedWith::Code,
+    };
     match state.store.sign_in(proof, device(headers)).await {
         Ok(SignedIn::Yes(secret, _)) => {
             // This browser's earlier session has no cookie any more; nobody should find it in a list for weeks.
@@ -199,7 +204,10 @@ async fn sign_in(state: &AppState, door: &Door, headers: &HeaderMap, proof: Proo
             response.headers_mut().append(header::SET_COOKIE, cookies.end_before());
             Ok(response)
         }
-        Ok(SignedIn::No(dead)) => Err(Denied::No(dead)),
+        Ok(SignedIn::No(dead)) => {
+            state.metrics.sign_in_failed(with);
+            Err(Denied::No(dead))
+        }
         Err(fault) => {
             tracing::warn!(%fault, "a sign-in could not be written");
             Err(Denied::Unwritten)

@@ -12,6 +12,7 @@ use chips_protocol::{AskId, EventId, RunId, Timestamp};
 use chips_store::{AskFilter, AsksQuery, LeaseOf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tracing::{Instrument, Span};
 
 use crate::api::{Heard, asks, events};
 use crate::app::AppState;
@@ -34,11 +35,13 @@ pub(super) struct Hall {
     caller: Caller,
     conversation: Conversation,
     peer: Option<Peer>,
+    /// The request's: a call goes on in a task of its own.
+    span: Span,
 }
 
 impl Hall {
     pub fn new(state: AppState, caller: Caller, conversation: Conversation, peer: Option<Peer>) -> Self {
-        Self { state, caller, conversation, peer }
+        Self { state, caller, conversation, peer, span: Span::current() }
     }
 
     /// The label that the conversation's runs are found by.
@@ -201,24 +204,24 @@ impl Desk for Hall {
     }
 
     async fn find(&self, asking: &Asking) -> Result<Option<Ask>, Trouble> {
-        self.search(asking).await.map_err(trouble)
+        self.search(asking).instrument(self.span.clone()).await.map_err(trouble)
     }
 
     async fn ask(&self, asking: &Asking) -> Result<Ask, Trouble> {
-        self.put(asking).await.map_err(trouble)
+        self.put(asking).instrument(self.span.clone()).await.map_err(trouble)
     }
 
     async fn wait(&self, ask_id: AskId, slice: Duration) -> Result<Ask, Trouble> {
         let heard = Heard::of(&self.state, &self.caller.identity, &Method::POST);
         heard.named(LeaseOf::Ask(ask_id));
         let waited = asks::closed_or_later(&self.state, self.caller.clone(), ask_id, slice, &heard, self.peer.as_ref());
-        let ask = waited.await.map_err(trouble)?;
+        let ask = waited.instrument(self.span.clone()).await.map_err(trouble)?;
         heard.gets_ask(&ask);
         Ok(ask)
     }
 
     async fn withdraw(&self, ask_id: AskId) -> Result<Ask, Trouble> {
-        self.take_back(ask_id).await.map_err(trouble)
+        self.take_back(ask_id).instrument(self.span.clone()).await.map_err(trouble)
     }
 
     async fn handed_over(&self, ask_id: AskId) {
@@ -231,7 +234,7 @@ impl Desk for Hall {
             Err(error) => Err(error),
         };
         if let Err(error) = noted {
-            tracing::warn!(?error, %ask_id, "that an outcome was told could not be noted");
+            tracing::warn!(parent: &self.span, %error, %ask_id, "that an outcome was told could not be noted");
         }
     }
 }

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::app::AppState;
 
@@ -80,7 +81,9 @@ pub async fn run(state: AppState) {
                 Ok(closed) => {
                     pause = Pause::default();
                     if closed {
-                        state.metrics.fired(clock.now().ms() - due.0.ms());
+                        let late_ms = clock.now().ms() - due.0.ms();
+                        state.metrics.fired(late_ms);
+                        tracing::info!(ask_id = %due.2, late_ms, "closed at its deadline");
                     }
                 }
                 Err(WriteError::Failed) => break,
@@ -99,7 +102,9 @@ pub async fn run(state: AppState) {
 
 async fn fire(state: &AppState, due: Due) -> (Due, Result<bool, WriteError>) {
     let (_, workspace_id, ask_id) = due;
-    (due, state.store.expire(workspace_id, ask_id).await)
+    // What the writer has to say of it names the ask.
+    let span = tracing::info_span!("deadline", %ask_id);
+    (due, state.store.expire(workspace_id, ask_id).instrument(span).await)
 }
 
 /// Waits until the clock is moved, where it can be.

@@ -160,9 +160,10 @@ async fn send(state: &AppState, notice: Notice) {
     let message = Message::of(&notice, &state.config.base_url());
     let outcome = state.channels.send(&notice, &message).await;
     state.metrics.told(notice.endpoint.channel, &outcome);
-    tracing::debug!(
-        ask_id = %notice.ask.ask_id, channel = %notice.endpoint.channel, kind = notice.kind.as_str(),
-        outcome = outcome.as_str(), "told"
+    // Neither where it went nor what the other side said: both can hold what only the person may know.
+    tracing::info!(
+        ask_id = %notice.ask.ask_id, channel = %notice.endpoint.channel, endpoint = notice.endpoint.endpoint_id,
+        kind = notice.kind.as_str(), tries = notice.tries + 1, outcome = outcome.as_str(), "told"
     );
     if notice.kind == Kind::Answered && outcome == Outcome::Accepted {
         state.store.mark_delivered(notice.workspace_id, notice.ask.ask_id);

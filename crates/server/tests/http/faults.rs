@@ -36,6 +36,25 @@ async fn m35_a_full_disk_refuses_writes_until_there_is_room_and_reading_goes_on(
 }
 
 #[tokio::test]
+async fn a_store_that_can_t_be_written_is_not_ready_says_why_and_is_ready_again_by_itself() {
+    let app = TestApp::start().await;
+    app.store.rehearsal().read_only(true);
+    let reply = app.harness.get("/readyz").await;
+    let problem = reply.problem(503, "unavailable");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("the data folder can't be written") && !detail.contains('\n'), "{detail}");
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    assert_eq!(app.harness.get("/healthz").await.text, "ok\n");
+    let figures = app.harness.get("/metrics").await.text;
+    assert!(figures.contains("\nchips_store_writable 0\n"), "{figures}");
+    assert!(figures.contains("\nchips_http_problems_total{code=\"unavailable\"} 1\n"), "{figures}");
+
+    app.store.rehearsal().read_only(false);
+    assert_eq!(app.harness.get("/readyz").await.text, "ready\n");
+    assert!(app.harness.get("/metrics").await.text.contains("\nchips_store_writable 1\n"));
+}
+
+#[tokio::test]
 async fn a_deadline_that_could_not_be_written_is_written_once_there_is_room() {
     let (setup, time) = Setup::by_hand();
     let app = TestApp::with(setup).await;

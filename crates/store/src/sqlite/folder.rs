@@ -16,6 +16,12 @@ pub(crate) fn wal(dir: &Path) -> PathBuf {
     dir.join("chips.db-wal")
 }
 
+/// Bytes that this process may still write to the folder's file system; nothing where the system does not say.
+pub(crate) fn free(dir: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(dir).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Makes the folder, for this user alone. One that is there already, and in use for something else, is left as it is.
 pub(crate) fn make(dir: &Path) -> Result<(), OpenError> {
     let told = |error: io::Error| OpenError::Io { path: dir.to_owned(), reason: error.to_string() };

@@ -11,6 +11,7 @@ use super::shared::lock;
 #[derive(Debug, Default)]
 pub struct Rehearsal {
     full: AtomicBool,
+    read_only: AtomicBool,
     /// An error of SQLite, for the next commit of at least this many jobs.
     commit: Mutex<Option<(i32, usize)>>,
 }
@@ -21,6 +22,11 @@ impl Rehearsal {
         self.full.store(full, Ordering::SeqCst);
     }
 
+    /// The database can't be written, as on a file system that was mounted anew for reading, or can be again.
+    pub fn read_only(&self, read_only: bool) {
+        self.read_only.store(read_only, Ordering::SeqCst);
+    }
+
     /// The next commit of at least this many jobs finds the disk full.
     pub fn full_at_commit(&self, jobs: usize) {
         *lock(&self.commit) = Some((ffi::SQLITE_FULL, jobs));
@@ -29,6 +35,10 @@ impl Rehearsal {
     /// The fsync of the next commit fails.
     pub fn fsync_fails(&self) {
         *lock(&self.commit) = Some((ffi::SQLITE_IOERR_FSYNC, 1));
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_full(&self) -> bool {

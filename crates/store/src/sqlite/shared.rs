@@ -1,14 +1,13 @@
 //! What the writer and those who wait for it share: the newest records, wake-ups, and how the store fares.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use chips_core::ask::state;
-use chips_protocol::api::AskState;
-use chips_protocol::{AskId, Event, WorkspaceId};
+use chips_protocol::{AskId, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::figures::Figures;
 use super::keys::Keys;
 use super::lazy::Lazy;
 use super::rehearse::Rehearsal;
@@ -235,45 +234,6 @@ impl Waiters {
     #[cfg(test)]
     fn len(&self) -> usize {
         lock(&self.inner).by_ask.len()
-    }
-}
-
-/// Figures for the operator.
-pub(crate) struct Figures {
-    pub(crate) opened: AtomicU64,
-    closed: [AtomicU64; AskState::ALL.len()],
-    pub(crate) commits: AtomicU64,
-    pub(crate) jobs: AtomicU64,
-    pub(crate) commit_nanoseconds: AtomicU64,
-    pub(crate) writable: AtomicBool,
-}
-
-impl Default for Figures {
-    fn default() -> Self {
-        Self {
-            opened: AtomicU64::new(0),
-            closed: Default::default(),
-            commits: AtomicU64::new(0),
-            jobs: AtomicU64::new(0),
-            commit_nanoseconds: AtomicU64::new(0),
-            writable: AtomicBool::new(true),
-        }
-    }
-}
-
-impl Figures {
-    /// Counts a committed event.
-    pub(crate) fn appended(&self, event: &Event) {
-        match state(Some(event)) {
-            AskState::Open => self.opened.fetch_add(1, Ordering::Relaxed),
-            closed => self.closed[closed as usize].fetch_add(1, Ordering::Relaxed),
-        };
-    }
-
-    /// Closed asks by the state that they closed in.
-    pub(crate) fn closed(&self) -> BTreeMap<AskState, u64> {
-        let closed = AskState::ALL.into_iter().filter(|state| *state != AskState::Open);
-        closed.map(|state| (state, self.closed[state as usize].load(Ordering::Relaxed))).collect()
     }
 }
 

@@ -75,6 +75,7 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<Inner, OpenError> {
         staged: Staged::default(),
         checkpoints,
         full: false,
+        read_only: false,
         hold,
     };
     let guarded = Arc::clone(&shared);

@@ -30,6 +30,10 @@ const RETRY_AFTER_S: u64 = 5;
 pub(crate) trait Task: Send {
     /// Carries it out in the open transaction. It may be called again after a rollback.
     fn run(&mut self, work: &mut Work<'_>) -> Result<()>;
+    /// What it was asked for within, where somebody asked: what is logged of it belongs to that.
+    fn span(&self) -> Option<&tracing::Span> {
+        None
+    }
     /// Tells whoever waits, once it is known whether it was committed.
     fn tell(self: Box<Self>, outcome: Result<(), WriteError>);
 }
@@ -47,6 +51,8 @@ pub(crate) struct Call<C: Command> {
     pub(crate) command: C,
     pub(crate) outcome: Option<Result<C::Done, Refusal>>,
     pub(crate) reply: oneshot::Sender<Result<C::Done, WriteError>>,
+    pub(crate) span: tracing::Span,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl<C: Command> Task for Call<C> {
@@ -55,11 +61,23 @@ impl<C: Command> Task for Call<C> {
         Ok(())
     }
 
+    fn span(&self) -> Option<&tracing::Span> {
+        Some(&self.span)
+    }
+
     fn tell(self: Box<Self>, outcome: Result<(), WriteError>) {
-        let Self { outcome: judged, reply, .. } = *self;
+        let Self { outcome: judged, reply, span, shared, .. } = *self;
         let told = outcome.and_then(|()| match judged {
             Some(judged) => judged.map_err(WriteError::from),
             None => Err(WriteError::Failed),
+        });
+        span.in_scope(|| match &told {
+            Ok(_) => tracing::trace!("the writer is done with it"),
+            Err(WriteError::Refused(refusal)) => {
+                shared.figures.refused(refusal);
+                tracing::debug!(code = refusal.code().as_str(), "the rules refuse it");
+            }
+            Err(error) => tracing::debug!(%error, "it was not written"),
         });
         let _ = reply.send(told);
     }
@@ -181,6 +199,7 @@ pub(crate) struct Writer {
     pub(crate) staged: Staged,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) full: bool,
+    pub(crate) read_only: bool,
     /// Given back after the connection is closed: whoever takes the folder next finds nothing of this process in it.
     pub(crate) hold: Hold,
 }
@@ -205,7 +224,10 @@ impl Writer {
             let mut next = first;
             while let Some(message) = next {
                 match message {
-                    Message::Task(task) => tasks.push(task),
+                    Message::Task(task) => {
+                        self.shared.figures.queued.fetch_sub(1, Ordering::Relaxed);
+                        tasks.push(task);
+                    }
                     Message::Notes => noted = true,
                     Message::Close => open = false,
                 }
@@ -296,7 +318,8 @@ impl Writer {
                 None => task.tell(Ok(())),
                 Some(error) => {
                     written = false;
-                    tracing::warn!(%error, "a job could not be written");
+                    let warn = || tracing::warn!(%error, "a job could not be written");
+                    task.span().map_or_else(warn, |span| span.in_scope(warn));
                     task.tell(Err(unavailable(&error)));
                 }
             }
@@ -369,7 +392,7 @@ impl Writer {
             return if certain { Attempt::RolledBack(error) } else { Attempt::Unknown(error) };
         }
         work.staged.undo.clear();
-        shared.figures.commit_nanoseconds.fetch_add(watch.nanoseconds(), Ordering::Relaxed);
+        shared.figures.commit_time.observe(watch.nanoseconds());
         Attempt::Committed(errors)
     }
 
@@ -378,6 +401,7 @@ impl Writer {
         let shared = &self.shared;
         shared.figures.commits.fetch_add(1, Ordering::Relaxed);
         shared.figures.jobs.fetch_add(jobs as u64, Ordering::Relaxed);
+        shared.figures.group_size.observe(jobs as u64);
         let mut logs: Vec<Arc<Log>> = Vec::new();
         let mut closed = Vec::new();
         for effect in self.staged.effects.drain(..) {
@@ -409,6 +433,13 @@ impl Writer {
 
     /// Lets the database grow no further, or again, where a test wants that.
     fn rehearse(&mut self) {
+        let read_only = self.shared.rehearsal.is_read_only();
+        if read_only != self.read_only {
+            self.read_only = read_only;
+            if let Err(error) = self.connection.pragma_update(None, "query_only", read_only) {
+                tracing::warn!(%error, "rehearsing a file that can't be written");
+            }
+        }
         let full = self.shared.rehearsal.is_full();
         if full != self.full {
             self.full = full;
@@ -448,6 +479,7 @@ fn unavailable(error: &rusqlite::Error) -> WriteError {
     let reason = match code(error) {
         Some((ErrorCode::DiskFull, _)) => "the disk is full".to_owned(),
         Some((ErrorCode::DatabaseBusy, _)) => "another process holds the database".to_owned(),
+        Some((ErrorCode::ReadOnly, _)) => "the data folder can't be written".to_owned(),
         _ => error.to_string(),
     };
     WriteError::Unavailable { reason, retry_after_s: RETRY_AFTER_S }

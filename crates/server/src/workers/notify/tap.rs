@@ -170,7 +170,11 @@ impl Tap {
             "ask_id": self.ask_id,
             "answers": [{ "question_id": question.question_id, "values": [option.value] }],
         });
-        validate::draft(&event).inspect_err(|faults| tracing::warn!(?faults, "a tapped answer does not fit")).ok()
+        validate::draft(&event)
+            .inspect_err(
+                |faults| tracing::warn!(faults = faults.len(), ask_id = %self.ask_id, "a tapped answer does not fit"),
+            )
+            .ok()
     }
 }
 
@@ -214,6 +218,7 @@ async fn settle(state: &AppState, token: &str) -> (StatusCode, String) {
         let text = format!("This button is no longer good: Chips tells nobody here any more. Sign in instead: {page}");
         return (StatusCode::GONE, text);
     };
+    crate::http::layers::speaks_for(&person);
     let ask = match find(state, &person, &tap).await {
         Ok(Some(ask)) => ask,
         Ok(None) => return (StatusCode::NOT_FOUND, "You can't see this question any more.".to_owned()),
