@@ -7,6 +7,7 @@ const counted = (word, n) => fill(words[word][Math.min(n, 2)], { n });
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
+const on = (name, act, first) => document.addEventListener(name, act, first);
 function make(tag, props, ...children) {
 	const node = Object.assign(document.createElement(tag), props);
 	node.append(...children);
@@ -81,7 +82,7 @@ function shift(change) {
 let front = -Infinity, raised;
 addEventListener("focus", () => { front = tickOf(); });
 addEventListener("pointerdown", () => { raised = tickOf() - front < 200; }, true);
-document.addEventListener("click", (event) => {
+on("click", (event) => {
 	const { target } = event, card = target.closest(".card");
 	if (event.detail && card && (raised || stirs(card))) {
 		event.preventDefault();
@@ -197,14 +198,15 @@ function line(box, text, ...more) {
 	one(":scope > .state", box)?.remove();
 	if (text) box.append(make("div", { className: "state", role: "status" }, make("span", {}, text), ...more));
 }
+const mark = (card, ...what) => line(one(".box", card), ...what);
 function free(card) {
 	card.classList.remove("sending");
 	all(".sent", card).forEach((by) => by.classList.remove("sent"));
-	line(one(".box", card));
+	mark(card);
 }
 const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
 const signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
-document.addEventListener("submit", (event) => {
+on("submit", (event) => {
 	const form = event.target, card = form.closest(".card"), by = event.submitter;
 	if ("signOut" in form.dataset) localStorage.clear();
 	if (!card) return;
@@ -244,11 +246,11 @@ function defer(card, by, wait, go) {
 		by.focus({ preventScroll: true });
 		announce("undone", what);
 	});
-	const shows = setInterval(show, 250), flush = () => end(() => { line(one(".box", card)); go(); }), sends = setTimeout(flush, wait);
+	const shows = setInterval(show, 250), flush = () => end(() => { mark(card); go(); }), sends = setTimeout(flush, wait);
 	const undo = button("undo", takeBack);
 	pending.set(card, { flush, takeBack });
 	show();
-	line(one(".box", card), text, undo);
+	mark(card, text, undo);
 	if (inside) undo.focus({ preventScroll: true });
 	announce("undoSaid", what);
 }
@@ -327,12 +329,12 @@ function count(form) {
 	const n = all(".answered", form).length;
 	if (!send.name) send.textContent = n && n < of.length ? say("sendSome", { n, all: of.length }) : say("send");
 }
-document.addEventListener("input", ({ target }) => {
+on("input", ({ target }) => {
 	if (!target.matches("form textarea")) return;
 	store(target.closest(".card"), [target.name], target.value);
 	meant(target);
 });
-document.addEventListener("change", ({ target }) => {
+on("change", ({ target }) => {
 	const q = target.closest(".q");
 	if (!q) return;
 	if (target.type === "checkbox" && target.checked) {
@@ -343,7 +345,7 @@ document.addEventListener("change", ({ target }) => {
 });
 
 // Keys
-document.addEventListener("keydown", (event) => {
+on("keydown", (event) => {
 	const { key, target } = event, card = target.closest(".card"), plain = !event.ctrlKey && !event.metaKey && !event.altKey;
 	const stop = () => event.preventDefault();
 	// Enter while composing ends a word.
@@ -392,7 +394,7 @@ async function refresh(id) {
 	else if (isBusy(card)) return;
 	else if (response.ok) place(one(".card", parsed(await response.text())));
 	else if (response.status === 404 && card) {
-		if (typed(card).length) line(one(".box", card), say("gone"));
+		if (typed(card).length) mark(card, say("gone"));
 		else shift(() => { card.remove(); totals(); });
 	}
 }
@@ -428,9 +430,9 @@ function connect() {
 	heard = opened - 15000;
 	let first = true;
 	source = new EventSource(list ? `/live?after=${seen}` : "/live");
-	const on = (name, act) => source.addEventListener(name, ({ data }) => { heard = tickOf(); act(JSON.parse(data)); });
-	on("beat", (beat) => clock(beat.now));
-	on("hello", (hello) => {
+	const told = (name, act) => source.addEventListener(name, ({ data }) => { heard = tickOf(); act(JSON.parse(data)); });
+	told("beat", (beat) => clock(beat.now));
+	told("hello", (hello) => {
 		const other = hello.resync || (log && log !== hello.log);
 		clock(hello.now);
 		line(status);
@@ -439,7 +441,7 @@ function connect() {
 		first = false;
 		log = hello.log;
 	});
-	on("ask", (event) => {
+	told("ask", (event) => {
 		const id = event.ask_id, card = byId(id);
 		seen = Math.max(seen, event.seq);
 		note(id, event.seq);
@@ -488,11 +490,11 @@ if (list || view === "ask") {
 	totals();
 	connect();
 	setInterval(watch, 1000);
-	document.addEventListener("visibilitychange", () => {
+	on("visibilitychange", () => {
 		hidden = document.hidden && tickOf();
 		if (hidden) flushAll(); else wake();
 	});
-	document.addEventListener("resume", wake);
+	on("resume", wake);
 	addEventListener("pagehide", flushAll);
 	addEventListener("online", wake);
 	addEventListener("offline", () => line(status, say("offline")));

@@ -62,7 +62,7 @@ fn words(state: &AppState, RawQuery(query): RawQuery, headers: &HeaderMap) -> &'
 
 /// The worker for a language. It differs as soon as anything does that it keeps.
 pub(crate) fn worker(w: &'static Words) -> String {
-    let source = assets::plain(include_str!("../../assets/sw.js"));
+    let source = assets::squeeze::script(include_str!("../../assets/sw.js"));
     let files = [&assets::STYLE, &assets::SCRIPT, &assets::ICON].map(|asset| asset.path.as_str());
     let page = OfflinePage::new(w).render().unwrap_or_default();
     let hash = Sha256::new().chain_update(&source).chain_update(files.concat()).chain_update(page).finalize();
