@@ -18,6 +18,8 @@ pub mod completions;
 pub mod config;
 pub mod connect;
 pub mod doctor;
+pub mod erase;
+pub mod export;
 pub mod harness;
 pub mod hook;
 pub mod inbox;

@@ -21,11 +21,14 @@ pub struct Closed;
 /// [`Closed`] where the reader has gone, else what the system says.
 pub fn text(text: impl Display) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.to_string().as_bytes()).and_then(|()| out.flush());
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Closed.into()),
-        Err(error) => Err(anyhow::Error::new(error).context("standard output can't be written")),
-        Ok(()) => Ok(()),
+    out.write_all(text.to_string().as_bytes()).and_then(|()| out.flush()).map_err(unwritten)
+}
+
+/// Why standard output could not be written: [`Closed`] where the reader has gone.
+pub fn unwritten(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Closed.into(),
+        _ => anyhow::Error::new(error).context("standard output can't be written"),
     }
 }
 

@@ -13,6 +13,7 @@ use chips_protocol::{
 use crate::access::{Access, Sender, Who};
 use crate::ask::{AskFacts, RunFacts};
 use crate::budget::{self, Usage};
+use crate::erase::is_erased_ask;
 use crate::refusal::Refusal;
 
 pub use equal::{differs, same_ask, same_event};
@@ -256,7 +257,8 @@ fn close(known: &Known, sender: &Sender, draft: &Draft, now: Timestamp, fresh: E
     let expired = facts.overdue(now).then(|| time_out(facts, now, fresh));
     if let Some(winner) = expired.clone().map(Arc::new).or_else(|| facts.closed_by.clone()) {
         let late = match sender.who {
-            Who::Person(person) if faults.is_empty() => Some(LateAnswer {
+            // Beside an ask whose texts were erased nothing is kept: its questions are not known any more.
+            Who::Person(person) if faults.is_empty() && !facts.ask().is_some_and(is_erased_ask) => Some(LateAnswer {
                 by: chips_protocol::ParticipantId::Person(person),
                 at: now,
                 answers: answer.answers.clone(),

@@ -8,6 +8,7 @@ pub mod access;
 pub mod ask;
 pub mod budget;
 pub mod decide;
+pub mod erase;
 pub mod notify;
 pub mod refusal;
 pub mod tier;

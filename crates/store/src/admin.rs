@@ -2,10 +2,12 @@
 
 mod acts;
 mod copy;
+mod erase;
+mod export;
 mod lists;
 mod webhooks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -85,10 +87,13 @@ pub struct Listed {
 }
 
 pub use copy::{Backup, Keep, back_up, restore};
+pub use erase::{Copies, Erasing, Erasure, Target, copies};
+pub use export::Export;
 pub use webhooks::Webhook;
 
 /// A data folder opened for administration.
 pub struct Admin {
+    dir: PathBuf,
     connection: Connection,
 }
 
@@ -183,7 +188,7 @@ impl Admin {
         if !has_workspace(dir, &connection)? {
             return Err(OpenError::Empty(dir.to_owned()));
         }
-        Ok(Self { connection })
+        Ok(Self { dir: dir.to_owned(), connection })
     }
 
     /// The only workspace, or the one named.

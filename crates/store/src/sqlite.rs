@@ -15,14 +15,16 @@ mod random;
 pub mod rehearse;
 pub(crate) mod rows;
 mod runs;
+pub(crate) mod scrub;
 mod shared;
 mod sign_in;
 mod start;
+pub(crate) mod stops;
 mod submit;
 mod usage;
 mod view;
 mod watcher;
-mod work;
+pub(crate) mod work;
 mod writer;
 
 use std::path::PathBuf;

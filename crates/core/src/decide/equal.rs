@@ -2,9 +2,14 @@
 //!
 //! Equal means: in all but `idempotency_key`, `seq`, for an ask also `id`, and what Chips writes. Absent equals
 //! false for booleans, numbers compare by value, strings byte for byte; the order of keys has no say because the
-//! typed forms are compared.
+//! typed forms are compared. A text that was erased is equal to any: what it was is nowhere, and whoever repeats a write
+//! must get the stored event and not a conflict.
 
-use chips_protocol::{Answer, Content, Draft, DraftContent, Event, Participant, Question, QuestionAsk, RunId};
+use chips_protocol::{
+    Answer, Content, Draft, DraftContent, Event, Participant, Question, QuestionAsk, QuestionOption, RunId,
+};
+
+use crate::erase::is_erased;
 
 /// Whether the draft says the same as the stored event, the event `id` included.
 pub fn same_event(stored: &Event, draft: &Draft) -> bool {
@@ -44,22 +49,50 @@ fn same_actor(stored: &Event, actor: Participant) -> bool {
     written.kind == actor.kind() && written.id == actor.id()
 }
 
+fn same_text(first: &str, again: &str) -> bool {
+    first == again || is_erased(first)
+}
+
+fn same_optional(first: Option<&String>, again: Option<&String>) -> bool {
+    match (first, again) {
+        (Some(first), Some(again)) => same_text(first, again),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether each of the first is the same as that of the others in its place, and there are as many.
+fn each<T>(first: &[T], again: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    first.len() == again.len() && first.iter().zip(again).all(|(one, two)| same(one, two))
+}
+
 fn same_answers(first: &[Answer], again: &[Answer]) -> bool {
-    first == again
+    each(first, again, |one, two| {
+        same_text(&one.question_id, &two.question_id)
+            && each(&one.values, &two.values, |one, two| same_text(one, two))
+            && same_optional(one.free_text.as_ref(), two.free_text.as_ref())
+    })
+}
+
+fn same_options(first: &[QuestionOption], again: &[QuestionOption]) -> bool {
+    each(first, again, |one, two| {
+        same_text(&one.value, &two.value)
+            && same_text(&one.label, &two.label)
+            && same_optional(one.description.as_ref(), two.description.as_ref())
+    })
 }
 
 fn same_questions(first: &QuestionAsk, again: &QuestionAsk) -> bool {
     let number = |ask: &QuestionAsk| ask.timeout_seconds.as_ref().and_then(serde_json::Number::as_f64);
     let question = |one: &Question, two: &Question| {
-        one.question_id == two.question_id
-            && one.prompt == two.prompt
-            && one.options == two.options
+        same_text(&one.question_id, &two.question_id)
+            && same_text(&one.prompt, &two.prompt)
+            && same_options(&one.options, &two.options)
             && one.multi() == two.multi()
             && one.free_text() == two.free_text()
-            && one.default_value == two.default_value
+            && same_optional(one.default_value.as_ref(), two.default_value.as_ref())
     };
     first.on_no_answer == again.on_no_answer
         && number(first) == number(again)
-        && first.questions.len() == again.questions.len()
-        && first.questions.iter().zip(&again.questions).all(|(one, two)| question(one, two))
+        && each(&first.questions, &again.questions, question)
 }

@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection, OpenFlags, TransactionBehavior};
 use ulid::Ulid;
 
 use super::folder;
+use super::stops::stop;
 use crate::OpenError;
 use crate::secret;
 
 /// Marks the file as one of Chips: "Chip" in ASCII.
-const APPLICATION_ID: i32 = 0x4368_6970;
+pub(crate) const APPLICATION_ID: i32 = 0x4368_6970;
 
 /// The steps from nothing to this version's layout; `user_version` counts those that were taken. A step that has been
 /// released is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_start.sql"), include_str!("migrations/0002_notices.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_start.sql"),
+    include_str!("migrations/0002_notices.sql"),
+    include_str!("migrations/0003_keep.sql"),
+];
 
 /// The first layout that has an outbox.
 pub(crate) const WITH_OUTBOX: i64 = 2;
@@ -172,10 +178,13 @@ fn keep_older(dir: &Path, connection: &Connection) -> Result<(), OpenError> {
     };
     let _ = std::fs::remove_file(&partial);
     let file = folder::private_file(&partial)?;
+    stop("the file for a copy of the older layout");
     let copied = copy(connection, &partial)
+        .inspect(|()| stop("the copy of the older layout"))
         .map_err(|error| error.to_string())
         .and_then(|()| file.sync_all().map_err(|error| error.to_string()))
-        .and_then(|()| std::fs::rename(&partial, &kept).map_err(|error| error.to_string()));
+        .and_then(|()| std::fs::rename(&partial, &kept).map_err(|error| error.to_string()))
+        .inspect(|()| stop("the name of the copy of the older layout"));
     copied.map_err(|reason| {
         let _ = std::fs::remove_file(&partial);
         failed(reason)
@@ -202,7 +211,11 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
             return Ok(false);
         }
         for sql in steps {
-            transaction.execute_batch(sql)?;
+            let mut statements = Batch::new(&transaction, sql);
+            while let Some(mut statement) = statements.next()? {
+                statement.execute([])?;
+                stop("a statement of a step");
+            }
         }
         if taken == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -212,11 +225,14 @@ pub(crate) fn migrate(dir: &Path, connection: &mut Connection) -> Result<(), Ope
             )?;
         }
         transaction.pragma_update(None, "user_version", taken + steps.len() as i64)?;
+        stop("the end of a step");
         transaction.commit()?;
+        stop("a step");
         Ok(true)
     };
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        stop("the switch to the write-ahead log");
         if mode != "wal" {
             tracing::warn!(path = %path.display(), mode, "this file system takes no write-ahead log");
         }

@@ -23,11 +23,13 @@ pub(crate) struct Lazy {
     pub(crate) used: HashMap<i64, Timestamp>,
     /// Whether what has ended long ago is to be cleared away.
     pub(crate) sweep: bool,
+    /// What was erased last, by its count: what was read before is let go.
+    pub(crate) erasure: i64,
 }
 
 impl Lazy {
     pub(crate) fn is_empty(&self) -> bool {
-        self.heard.is_empty() && self.delivered.is_empty() && self.used.is_empty() && !self.sweep
+        self.heard.is_empty() && self.delivered.is_empty() && self.used.is_empty() && !self.sweep && self.erasure == 0
     }
 
     /// Takes notes back that could not be written.
@@ -43,6 +45,7 @@ impl Lazy {
             self.used.entry(key).or_insert(at);
         }
         self.sweep |= older.sweep;
+        self.erasure = self.erasure.max(older.erasure);
     }
 }
 
@@ -83,6 +86,12 @@ impl Task for Flush {
         }
         if self.notes.sweep {
             sweep(work)?;
+        }
+        if self.notes.erasure > 0 {
+            // By the thread that fills the memory: nothing that was read before the erasure can get into it any more.
+            work.shared.let_go();
+            work.write()?;
+            work.connection.execute("UPDATE meta SET erasures_seen = max(erasures_seen, ?1)", [self.notes.erasure])?;
         }
         Ok(())
     }

@@ -100,13 +100,25 @@ pub(crate) fn workspace_no(connection: &Connection, workspace: WorkspaceId) -> R
         .optional()
 }
 
-/// The `seq` and `ts` of the last event of a workspace; zeros where there is none.
+/// The `seq` and `ts` of the last event that a workspace ever had, kept or dropped; zeros where there was none.
 pub(crate) fn head(connection: &Connection, ws_no: i64) -> Result<(u64, Timestamp)> {
     let mut statement = connection
         .prepare_cached("SELECT pos, ts FROM events WHERE pos > ?1 AND pos < ?2 ORDER BY pos DESC LIMIT 1")?;
     let last =
         statement.query_row((pos(ws_no, 0), pos(ws_no + 1, 0)), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    Ok(last.map_or((0, Timestamp::default()), |(pos, ts)| (seq(pos), Timestamp::from_ms(ts))))
+    let last = last.map_or((0, Timestamp::default()), |(pos, ts)| (seq(pos), Timestamp::from_ms(ts)));
+    let (kept_from, dropped_ts) = kept_from(connection, ws_no)?;
+    Ok((last.0.max(kept_from - 1), last.1.max(dropped_ts)))
+}
+
+/// The `seq` that the log of a workspace begins with (1 where nothing was dropped), and the `ts` of the last event that was
+/// dropped before it.
+pub(crate) fn kept_from(connection: &Connection, ws_no: i64) -> Result<(u64, Timestamp)> {
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached("SELECT kept_from, dropped_ts FROM workspaces WHERE no = ?1")?
+        .query_row([ws_no], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.map_or((1, Timestamp::default()), |(seq, ts)| (seq.max(1).unsigned_abs(), Timestamp::from_ms(ts))))
 }
 
 /// The largest `ts` of all logs.

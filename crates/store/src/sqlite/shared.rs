@@ -85,6 +85,12 @@ impl Shared {
         })
     }
 
+    /// Lets go of every record in memory: what it says in the file was changed.
+    pub(crate) fn let_go(&self) {
+        let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
+        logs.values().for_each(|log| log.let_go());
+    }
+
     /// Says that the store can't go on.
     pub(crate) fn fail(&self, reason: String) {
         tracing::error!(reason, "the store has failed");
@@ -139,6 +145,11 @@ impl Log {
             let Some(oldest) = ring.records.pop_front() else { break };
             ring.bytes -= oldest.json.len();
         }
+    }
+
+    /// Forgets every record; they are read from the file from now on.
+    fn let_go(&self) {
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = Ring::default();
     }
 
     pub(crate) fn wake(&self) {

@@ -18,6 +18,7 @@ use super::keys::Keys;
 use super::outbox;
 use super::pool::Pool;
 use super::rows::{self, NO_DEADLINE};
+use super::scrub;
 use super::shared::Shared;
 use super::usage::Usages;
 use super::watcher::Watcher;
@@ -37,6 +38,10 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<Inner, OpenError> {
     file::migrate(dir, &mut connection)?;
     let path = folder::database(dir);
     let told = |error: &rusqlite::Error| file::told(&path, error);
+    if scrub::is_due(&connection).map_err(|error| told(&error))? {
+        tracing::info!("an erasure was cut short; what it left in free pages is cleared");
+        scrub::scrub(dir, &connection).map_err(|error| told(&error))?;
+    }
     let workspaces = workspaces(&connection).map_err(|error| told(&error))?;
     if workspaces.is_empty() {
         return Err(OpenError::Empty(dir.to_owned()));

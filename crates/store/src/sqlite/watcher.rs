@@ -27,9 +27,13 @@ impl Watcher {
         let watch = move || {
             let mut looks = 0_u32;
             while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                look(&connection, &shared);
+                let erasure = look(&connection, &shared);
                 looks = looks.wrapping_add(1);
-                if looks % SWEEP == 1 && shared.note(|lazy| lazy.sweep = true) {
+                let noted = shared.note(|lazy| {
+                    lazy.sweep |= looks % SWEEP == 1;
+                    lazy.erasure = lazy.erasure.max(erasure.unwrap_or_default());
+                });
+                if noted {
                     // A writer that has ended has nothing to clear away.
                     let _ = writer.send(Message::Notes);
                 }
@@ -49,15 +53,20 @@ impl Watcher {
     }
 }
 
-fn look(connection: &Connection, shared: &Shared) {
-    let epoch: rusqlite::Result<i64> = connection
-        .prepare_cached("SELECT admin_epoch FROM meta")
-        .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
-    match epoch {
-        Ok(epoch) => {
+/// What was erased last, where the server has not let go yet of what it held before.
+fn look(connection: &Connection, shared: &Shared) -> Option<i64> {
+    let looked: rusqlite::Result<(i64, i64, i64)> = connection
+        .prepare_cached("SELECT admin_epoch, erasures_seen, erasures FROM meta")
+        .and_then(|mut statement| statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))));
+    match looked {
+        Ok((epoch, seen, erasure)) => {
             let epoch = epoch.unsigned_abs();
             shared.access.send_if_modified(|seen| std::mem::replace(seen, epoch.max(*seen)) < epoch);
+            (erasure > seen).then_some(erasure)
         }
-        Err(error) => tracing::warn!(%error, "could not look for administrative changes"),
+        Err(error) => {
+            tracing::warn!(%error, "could not look for administrative changes");
+            None
+        }
     }
 }

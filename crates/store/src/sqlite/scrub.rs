@@ -1,0 +1,102 @@
+//! Clears out of the folder what was overwritten or deleted in the database: the file is made anew without its free pages,
+//! the write-ahead log is cut, and the copies that Chips itself kept of older layouts go.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, Result};
+
+use super::file::APPLICATION_ID;
+use super::folder;
+use super::rows::odd;
+use super::stops::stop;
+
+/// How often the write-ahead log is tried to be cut while somebody reads from it, each time after what SQLite waits itself.
+const TRIES: u32 = 3_000;
+const BETWEEN: Duration = Duration::from_millis(10);
+/// Folders within the data folder that are looked through, one in the other.
+const DEEPEST: usize = 4;
+
+/// Whether erased text may be left in the file: an erasure was cut short.
+pub(crate) fn is_due(connection: &Connection) -> Result<bool> {
+    connection.query_row("SELECT scrub FROM meta", [], |row| row.get(0))
+}
+
+/// Makes the file anew, without what is left in its free pages and between its rows.
+pub(crate) fn scrub(dir: &Path, connection: &Connection) -> Result<()> {
+    for copy in own_copies(dir).map_err(|error| odd("the folder", error))? {
+        fs::remove_file(&copy).map_err(|error| odd("the folder", format_args!("{}: {error}", copy.display())))?;
+    }
+    stop("the copies of older layouts");
+    connection.execute_batch("VACUUM")?;
+    stop("the new file");
+    cut(connection)?;
+    stop("the write-ahead log");
+    connection.execute("UPDATE meta SET scrub = 0", [])?;
+    stop("the end of clearing");
+    Ok(())
+}
+
+/// Moves all of the write-ahead log into the database and cuts it to nothing. It waits for those who read an older state.
+fn cut(connection: &Connection) -> Result<()> {
+    for _ in 0..TRIES {
+        let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if !busy {
+            return Ok(());
+        }
+        #[allow(clippy::disallowed_methods)]
+        std::thread::park_timeout(BETWEEN);
+    }
+    Err(odd("the write-ahead log", "what somebody still reads: an old state of the database"))
+}
+
+/// Copies that Chips itself kept in the folder: of older layouts, and unfinished ones.
+pub(crate) fn own_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let rest = name.strip_prefix("chips.db.");
+        if rest.is_some_and(|rest| rest.starts_with("layout-") || rest.ends_with(".part")) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Databases of Chips within the folder that are not its own: backups that somebody put there.
+pub(crate) fn other_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let own: Vec<_> = own_copies(dir)?.into_iter().chain([folder::database(dir)]).collect();
+    let mut found = Vec::new();
+    look_through(dir, DEEPEST, &mut |path| {
+        if !own.iter().any(|own| own == path) && is_database(path) {
+            found.push(path.to_owned());
+        }
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+fn look_through(dir: &Path, deep: usize, look: &mut impl FnMut(&Path)) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && deep > 0 {
+            look_through(&entry.path(), deep - 1, look)?;
+        } else if kind.is_file() {
+            look(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is a database of Chips, by its header (<https://www.sqlite.org/fileformat.html>, section 1.3).
+fn is_database(path: &Path) -> bool {
+    let mut header = [0; 72];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header.starts_with(b"SQLite format 3\0") && header[68..72] == APPLICATION_ID.to_be_bytes()
+}
