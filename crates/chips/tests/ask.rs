@@ -106,6 +106,38 @@ fn an_interrupt_leaves_the_question_open_and_says_how_to_take_it_up() {
 }
 
 #[test]
+fn it_says_that_nobody_could_be_told() {
+    let desk = Desk::new();
+    let ask = desk.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
+    desk.answer(yes());
+    assert!(!end(ask).2.contains("nobody could be told"), "the inbox is the way where nothing else is set up");
+
+    let away = desk.machine.json(&["person", "add", "Away"])["id"].as_str().unwrap().to_owned();
+    let space = desk.machine.json(&["space", "add", "Closed", "--member", &away])["id"].as_str().unwrap().to_owned();
+    let (code, ..) = text(&desk.machine.command(&["person", "disable", &away]).output().unwrap());
+    assert_eq!(code, Some(0));
+    let unheard = desk.ask(&[&["Deploy?", "--space", &space], &OPTIONS[..]].concat());
+    unheard.err.wait_for("that nobody hears", |said| said.contains("nobody could be told of it so far").then_some(()));
+    unheard.signal(Signal::INT);
+    assert_eq!(end(unheard).0, Some(130));
+}
+
+#[test]
+fn a_token_that_ends_meanwhile_leaves_the_question_open_and_says_how_to_go_on() {
+    let desk = Desk::new();
+    let ask = desk.ask(&[&["Deploy?"], &OPTIONS[..]].concat());
+    ask.err.wait_for("that it waits", |said| said.contains("waiting").then_some(()));
+    let open = desk.open_ask();
+    let (ask_id, harness) = (open["ask_id"].as_str().unwrap(), open["asker"]["id"].as_str().unwrap());
+    desk.machine.json(&["harness", "rotate", harness]);
+    let (code, out, err) = end(ask);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("the question stays open") && err.contains("`chips connect`"), "{err}");
+    assert!(err.contains(&format!("chips ask --ask-id {ask_id}")), "{err}");
+    assert_eq!(desk.open_ask()["state"], "open");
+}
+
+#[test]
 fn killed_and_started_again_it_is_the_same_ask_even_when_it_is_closed_by_then() {
     let desk = Desk::new();
     let arguments = [&["Deploy?"], &OPTIONS[..], &["--ask-id", ASK_ID]].concat();

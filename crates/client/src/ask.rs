@@ -260,6 +260,15 @@ impl Client {
     /// # Errors
     /// `not_found` where there is no such ask for this token, `unauthenticated` where the token is good no more.
     pub async fn wait(&self, ask_id: AskId) -> Result<Ask, Error> {
+        self.wait_and(ask_id, |_| {}).await
+    }
+
+    /// As [`Client::wait`], and shows the ask each time it was found open: whether its [`Ask::reachable`] says that nobody
+    /// could be told, say. That is about twice a minute.
+    ///
+    /// # Errors
+    /// As [`Client::wait`].
+    pub async fn wait_and(&self, ask_id: AskId, mut open: impl FnMut(&Ask)) -> Result<Ask, Error> {
         let poll = self.settings().poll;
         let reply_within = self.settings().reply_within.min(SLACK);
         let path = format!("/v1/asks/{ask_id}");
@@ -273,6 +282,7 @@ impl Client {
             if ask.state != AskState::Open {
                 return Ok(ask);
             }
+            open(&ask);
             // A server that stops answers its waiters at once; they must not all come back at once.
             if !was_quick && clock::now().duration_since(began) < poll.min(HASTY) {
                 tokio::time::sleep(backoff.next(None, mint::fraction())).await;

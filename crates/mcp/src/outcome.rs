@@ -193,10 +193,20 @@ fn message(asked: &QuestionAsk, status: Status, answers: &[Answered], ask: &Ask)
         _ => format!(" Left unanswered: {}. Don't make an answer up.", missing.join(", ")),
     };
     match status {
-        Status::Pending => "Nobody has answered yet, and the question stays open. Call wait_for_answer with this ask_id to go \
-                            on waiting; work that does not depend on the answer can be done first. Don't ask the question \
-                            again, and don't take an answer for granted."
-            .to_owned(),
+        Status::Pending => {
+            let untold = match ask.reachable {
+                true => "",
+                false => {
+                    " Nobody could be told of it so far, so it may take long until somebody looks: if you can, tell the user \
+                     that a question waits in Chips."
+                }
+            };
+            format!(
+                "Nobody has answered yet, and the question stays open. Call wait_for_answer with this ask_id to go on waiting; \
+                 work that does not depend on the answer can be done first. Don't ask the question again, and don't take an \
+                 answer for granted.{untold}"
+            )
+        }
         Status::Answered => format!("A person answered.{unanswered}"),
         Status::Settled => format!("The question was answered on the asking side, not by a person.{unanswered}"),
         Status::Withdrawn => "The question was taken back, and nobody answered it. There is no answer.".to_owned(),

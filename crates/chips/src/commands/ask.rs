@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chips_client::{AskSpec, Client, Error, TokenKind, mint};
-use chips_protocol::api::{Ask, NewRun};
+use chips_protocol::api::{Ask, AskState, NewRun};
 use chips_protocol::problem::ProblemCode;
 use chips_protocol::{AskId, Event, Fault, OnNoAnswer, QuestionAsk, QuestionOption, RunId, SpaceId};
 use serde_json::Number;
@@ -218,6 +218,7 @@ async fn ask(args: &Args, client: &Client, job: Job, stage: &Cell<Stage>) -> any
     // The server has to be there to begin with; after that it may come and go.
     client.retry_for(Some(BEGIN_WITHIN)).me().await?;
     let patient = client.retry_for(None);
+    let mut untold = Untold::default();
     let (ask_id, own_run) = match job {
         Job::TakeUp(ask_id) => {
             let ask = patient.ask_state(ask_id).await.map_err(|error| match error.code() {
@@ -231,6 +232,7 @@ async fn ask(args: &Args, client: &Client, job: Job, stage: &Cell<Stage>) -> any
             }
             stage.set(Stage::Open(ask_id));
             waiting(args, client, &ask.ask, true);
+            untold.look(&ask);
             (ask_id, ask.ask.envelope.run_id.ulid() == ask_id.ulid())
         }
         Job::Ask { content, ask_id, run_id, own_run } => {
@@ -238,10 +240,11 @@ async fn ask(args: &Args, client: &Client, job: Job, stage: &Cell<Stage>) -> any
             let written = post(args, &patient, content, run_id, own_run).await?;
             stage.set(Stage::Open(ask_id));
             waiting(args, client, &written.event, written.replayed);
+            untold.look(&patient.ask_state(ask_id).await.map_err(|error| left_open(args, ask_id, error))?);
             (ask_id, own_run)
         }
     };
-    let ask: Ask = client.wait(ask_id).await?;
+    let ask = client.wait_and(ask_id, |ask| untold.look(ask)).await.map_err(|error| left_open(args, ask_id, error))?;
     stage.set(Stage::Closed);
     let printed = result::print(&ask, args.json.json);
     if own_run && let Err(error) = client.retry_for(Some(TIDY_UP)).end_run(ask.ask.envelope.run_id).await {
@@ -250,6 +253,32 @@ async fn ask(args: &Args, client: &Client, job: Job, stage: &Cell<Stage>) -> any
     }
     printed?;
     Ok(result::code(&ask).into())
+}
+
+/// Says once that nobody could be told of the question: whoever waits should not do so in the dark.
+#[derive(Debug, Default)]
+struct Untold {
+    said: bool,
+}
+
+impl Untold {
+    fn look(&mut self, ask: &Ask) {
+        if ask.state == AskState::Open && !ask.reachable && !std::mem::replace(&mut self.said, true) {
+            output::note("chips: nobody could be told of it so far; it stands in the inbox of those who may see it");
+        }
+    }
+}
+
+/// Why the waiting ended though the question is open.
+fn left_open(args: &Args, ask_id: AskId, error: Error) -> anyhow::Error {
+    let again = again_command(args, ask_id);
+    match error.code() {
+        Some(ProblemCode::Unauthenticated) => anyhow::Error::from(error).context(format!(
+            "the token is good no more, and the question stays open; with a new token (CHIPS_TOKEN, or `chips connect`) \
+             this takes it up again: {again}"
+        )),
+        _ => error.into(),
+    }
 }
 
 /// Opens the run where it is the question's own, and asks.

@@ -69,6 +69,17 @@ fn an_answer_has_values_labels_who_and_when() {
 }
 
 #[test]
+fn a_question_that_nobody_could_be_told_of_says_so_while_it_is_open() {
+    let mut open = ask("open", json!([]), None);
+    assert!(!Outcome::of(&open).message.contains("could be told"));
+    open.reachable = false;
+    assert!(Outcome::of(&open).message.contains("Nobody could be told of it so far"));
+    let mut closed = ask("answered", json!([{ "question_id": "bed", "values": ["a"] }]), None);
+    closed.reachable = false;
+    assert!(!Outcome::of(&closed).message.contains("could be told"));
+}
+
+#[test]
 fn a_time_out_is_nobodys_choice_and_names_the_defaults() {
     let told = outcome("timed_out", json!([{ "question_id": "bed", "values": ["b"] }]));
     assert!(told.timed_out && told.answers[0].default_taken);
