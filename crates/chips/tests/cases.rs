@@ -19,10 +19,16 @@ mod crash;
 mod deadlines;
 #[path = "cases/files.rs"]
 mod files;
+#[path = "cases/health.rs"]
+mod health;
 #[path = "cases/idempotency.rs"]
 mod idempotency;
+#[path = "cases/logs.rs"]
+mod logs;
 #[path = "cases/malformed.rs"]
 mod malformed;
+#[path = "cases/metrics.rs"]
+mod metrics;
 #[path = "cases/odd_text.rs"]
 mod odd_text;
 #[path = "cases/pages.rs"]

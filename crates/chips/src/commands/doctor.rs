@@ -1,5 +1,7 @@
 //! `chips doctor`
 
+mod disk;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -21,11 +23,8 @@ use crate::folder::{Folder, shell_word};
 use crate::server_config::{self, FileArg, Flags, Reading, Settings};
 use crate::{args, exit, folder, output, runtime};
 
-/// How long a server may take to say whether it is ready.
-const READY_WITHIN: Duration = Duration::from_secs(5);
-
-/// Below this, the folder's disk is as good as full.
-const LITTLE_ROOM: u64 = 64 << 20;
+/// How long a server may take to say whether it is ready. It waits for a lock itself before it says that it is not.
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Check this machine's Chips, and say how to mend what is wrong
 ///
@@ -300,7 +299,7 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
         return findings.wrong(DATA, format!("{shown} is no folder"), "name another with --data");
     }
     access(path, &metadata, findings);
-    room(path, findings);
+    disk::examine(path, &metadata, findings);
     match Admin::open(path).map_err(admin::AdminError::from).and_then(|mut admin| admin.workspaces()) {
         Ok(workspaces) => {
             let count = workspaces.len();
@@ -311,7 +310,8 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
             return findings.note(DATA, format!("{shown} holds no workspace yet"), make);
         }
         Err(error) => {
-            return findings.wrong(DATA, error.to_string(), "restore it from a backup, or name another with --data");
+            // A server that holds it may still say more.
+            findings.wrong(DATA, error.to_string(), "restore it from a backup, or name another with --data");
         }
     }
     server(folder, findings).await;
@@ -339,19 +339,6 @@ fn access(path: &Path, metadata: &std::fs::Metadata, findings: &mut Findings) {
     }
 }
 
-/// Whether the disk has room.
-fn room(path: &Path, findings: &mut Findings) {
-    let Ok(disk) = rustix::fs::statvfs(path) else { return };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free < LITTLE_ROOM {
-        findings.wrong(
-            DATA,
-            format!("its disk has {} MiB left", free >> 20),
-            "make room; until then writes are refused with 503, and go on by themselves after",
-        );
-    }
-}
-
 /// Whether a server holds the folder, and whether it answers.
 async fn server(folder: &Folder, findings: &mut Findings) {
     let pid = match admin::holder(folder.path()) {
@@ -367,12 +354,27 @@ async fn server(folder: &Folder, findings: &mut Findings) {
         return findings.wrong(DATA, format!("process {pid} holds it and has not said where it listens"), again);
     };
     match ready(address).await {
-        Ok(200) => findings.ok(DATA, format!("process {pid} serves it on http://{address}, for {}", folder.url(None))),
-        Ok(status) => findings.wrong(
-            DATA,
-            format!("process {pid} on http://{address} can't take writes (/readyz answers {status})"),
-            "its log says why; a full disk is the usual reason",
-        ),
+        Ok((200, _)) => {
+            findings.ok(DATA, format!("process {pid} serves it on http://{address}, for {}", folder.url(None)))
+        }
+        Ok((status, detail)) => {
+            let says = match detail {
+                Some(detail) => {
+                    format!("process {pid} on http://{address} is not ready (/readyz answers {status}): {detail}")
+                }
+                None => format!("process {pid} on http://{address} is not ready (/readyz answers {status})"),
+            };
+            let mend = match disk::writer_besides(&pid, folder.path()) {
+                Some(other) => {
+                    format!(
+                        "process {other} has the database locked for writing: let it finish, or end it; writing goes on by itself then"
+                    )
+                }
+                None => "once what is wrong above is mended, writing goes on by itself; the server's log says more"
+                    .to_owned(),
+            };
+            findings.wrong(DATA, says, mend);
+        }
         Err(reason) => findings.wrong(
             DATA,
             format!("process {pid} holds it but does not answer on http://{address}: {reason}"),
@@ -381,8 +383,8 @@ async fn server(folder: &Folder, findings: &mut Findings) {
     }
 }
 
-/// The status that the server at this address answers `GET /readyz` with.
-async fn ready(address: SocketAddr) -> Result<u16, String> {
+/// The status that the server at this address answers `GET /readyz` with, and what a problem in the body says.
+async fn ready(address: SocketAddr) -> Result<(u16, Option<String>), String> {
     let mut address = address;
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -401,7 +403,10 @@ async fn ready(address: SocketAddr) -> Result<u16, String> {
     };
     let line = String::from_utf8_lossy(&reply);
     let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|status| status.parse().ok());
-    status.ok_or_else(|| "something else answers there".to_owned())
+    let status = status.ok_or_else(|| "something else answers there".to_owned())?;
+    let body = line.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str::<serde_json::Value>(body).ok());
+    let detail = body.and_then(|body| body.get("detail")?.as_str().map(str::to_owned));
+    Ok((status, detail))
 }
 
 /// The user's own configuration: whether others can read it, and whether its tokens are good where they go.

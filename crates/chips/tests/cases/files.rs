@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::health::{found_by, not_ready, ready};
 use crate::support::events::chosen;
 use crate::support::process::{clean, output};
 use crate::support::scene::{Scene, seq};
@@ -61,6 +62,22 @@ fn on_a_small_disk(folder: &Folder, disk: &Path) -> Option<Command> {
         }
     }
     None
+}
+
+/// The doctor, among the files that the server sees.
+fn doctor_beside(scene: &Scene, disk: &Path) -> Command {
+    let server = scene.serve.process.id().to_string();
+    let enter = |how: &[&str], program: &str| {
+        let mut command = Command::new("nsenter");
+        clean(&mut command, scene.folder.path());
+        command.args(["--target", &server, "--mount"]).args(how).arg(program);
+        command
+    };
+    let ways = [&[][..], &["--user", "--preserve-credentials"]];
+    let way = ways.into_iter().find(|how| enter(how, "true").output().is_ok_and(|entered| entered.status.success()));
+    let mut doctor = enter(way.unwrap(), env!("CARGO_BIN_EXE_chips"));
+    doctor.args(["doctor", "--json", "--data"]).arg(disk);
+    doctor
 }
 
 /// Takes up all room on the file system of this folder.
@@ -120,6 +137,18 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
     answer.expect_problem(503, "unavailable");
     assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait > 0)));
     assert_eq!(scene.serve.process.ended(), None, "it stays up");
+    let detail = not_ready(&scene);
+    assert!(detail.contains("the disk is full"), "{detail}");
+    let wrong = found_by(doctor_beside(&scene, &disk));
+    let room = wrong.iter().find(|(says, _)| says.contains("its disk has"));
+    assert!(
+        room.is_some_and(|(says, mend)| says.contains("64 MiB are needed") && mend.contains("make room")),
+        "{wrong:?}"
+    );
+    assert!(
+        wrong.iter().any(|(says, _)| says.contains("is not ready") && says.contains("the disk is full")),
+        "{wrong:?}"
+    );
 
     // Reading goes on.
     let log = scene.harness.log();
@@ -137,6 +166,7 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
         (again.status == 201).then(|| again.json())
     });
     assert_eq!(seq(&stored), log.len() as u64 + 1);
+    ready(&scene);
     scene.person.send(&scene.person.answer(&first, &[chosen("fence", &["leave"])])).expect(201);
     scene.serve.stop();
 }
