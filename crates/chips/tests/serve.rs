@@ -118,6 +118,16 @@ fn a_later_start_names_the_commands_that_make_a_link_and_a_token() {
 }
 
 #[test]
+fn where_there_are_several_workspaces_a_later_start_says_that_one_must_be_named() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    machine.json(&["workspace", "add", "Second"]);
+    let server = machine.serve(&[]);
+    let hint = "harness add NAME --workspace WS";
+    server.err.wait_for("the command that makes a token", |text| text.contains(hint).then_some(()));
+}
+
+#[test]
 fn a_link_made_beside_a_running_server_leads_to_it() {
     let machine = Machine::new();
     let server = machine.serve(&[]);

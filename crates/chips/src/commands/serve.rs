@@ -212,10 +212,16 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
             output::text(text)
         }
         _ => {
-            let owner = Admin::open(folder.path()).ok().and_then(|mut admin| owner(&mut admin).ok().flatten());
+            let mut admin = Admin::open(folder.path()).ok();
+            let owner = admin.as_mut().and_then(|admin| owner(admin).ok().flatten());
+            let several = admin.is_some_and(|mut admin| admin.workspaces().is_ok_and(|all| all.len() > 1));
             let person = owner.map_or_else(|| "USR".to_owned(), |(_, person)| person.to_string());
             let link = folder.command(&format!("person link {person}"));
-            let token = folder.command("harness add NAME");
+            // Where there are several, a new harness needs to be told which one is its own.
+            let token = folder.command(match several {
+                true => "harness add NAME --workspace WS",
+                false => "harness add NAME",
+            });
             if output::is_terminal() {
                 return output::text(format_args!(
                     "\nA new sign-in link is made by\n  {link}\nand a new token by\n  {token}\n\n"
