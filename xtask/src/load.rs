@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bare;
+mod held;
 mod server;
 mod wire;
 
@@ -30,8 +31,11 @@ pub struct Args {
     /// The `chips` to load; built as this program was, where it is left out
     #[arg(long, value_name = "PATH")]
     chips: Option<std::path::PathBuf>,
+    /// Measure many who listen instead: streams and questions a second, one such point after the other, like 1000:10
+    #[arg(long, value_delimiter = ',', value_name = "STREAMS:RATE,…")]
+    held: Vec<held::Point>,
     /// The longest time of one stage, in seconds
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// The most asks of one stage
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -45,6 +49,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let bounds = Bounds { time: Duration::from_secs(args.seconds), asks: args.asks };
     let server = LoadServer::start(args.chips.as_deref())?;
+    if !args.held.is_empty() {
+        return listened_to(server, args, &bounds);
+    }
     println!("Durable asks, over HTTP, each acknowledged after it was on the disk:\n");
     println!("| clients | asks | asks/s | p50 ms | p99 ms | asks a commit | bare asks/s | ratio |");
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
@@ -65,6 +72,25 @@ pub fn run(args: &Args) -> Result<()> {
         "\nBare: as many writes with an fdatasync each as Chips made commits, one after the other, with the bytes of the \
          events in them; for a round two of them, with the bytes of an ask and of an answer for each client that shares a \
          commit. Ratio: Chips by bare."
+    );
+    server.stop()
+}
+
+/// Many who listen, and a steady trickle of questions.
+fn listened_to(server: LoadServer, args: &Args, bounds: &Bounds) -> Result<()> {
+    println!(
+        "Streams of harnesses, each on a run of its own, and questions that are answered at once:\n\n{}",
+        held::HEAD
+    );
+    for &point in &args.held {
+        println!("{}", held::point(&server, point, bounds.time)?);
+    }
+    let asks = server.figure("chips_asks_opened_total")?;
+    let bytes = server.figure("chips_store_database_bytes")?;
+    println!(
+        "\nCPU: of the server alone, while the questions came; RSS: with all streams open. The database has {:.0} bytes for each of \
+         {asks:.0} questions with its answer.",
+        bytes / asks
     );
     server.stop()
 }

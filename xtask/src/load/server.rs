@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chips_protocol::{AskId, EventId};
@@ -28,6 +29,14 @@ pub struct LoadServer {
     pub harness: Participant,
     pub person: Participant,
     count: AtomicU64,
+}
+
+/// What the server's process has taken of the machine.
+pub struct Process {
+    /// Time on the processors, since its start.
+    pub cpu: Duration,
+    /// Memory that is its own or shared now, in bytes.
+    pub resident: u64,
 }
 
 /// What the store has committed so far.
@@ -88,17 +97,44 @@ impl LoadServer {
 
     /// What the server's own figures say of its store.
     pub fn commits(&self) -> Result<Commits> {
-        let figures = Connection::open(self.address)?.get("/metrics", "")?.ok()?;
-        let figures = String::from_utf8(figures)?;
-        let mut lines = figures.lines();
-        let commits =
-            lines.find_map(|line| line.strip_prefix("chips_store_commits_total ")).context("no count of commits")?;
-        Ok(Commits { commits: commits.trim().parse()? })
+        Ok(Commits { commits: self.figure("chips_store_commits_total")? as u64 })
+    }
+
+    /// A figure without labels, as the server has it now.
+    pub fn figure(&self, name: &str) -> Result<f64> {
+        let figures = String::from_utf8(Connection::open(self.address)?.get("/metrics", "")?.ok()?)?;
+        let value = figures.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.with_context(|| format!("no {name}"))?.trim().parse()?)
+    }
+
+    /// What the process has taken so far (proc_pid_stat(5)).
+    pub fn process(&self) -> Result<Process> {
+        let pid = self.child.id();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name may have spaces and brackets in it; what follows has none.
+        let (_, fields) = stat.rsplit_once(')').context("a name in brackets")?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let number = |nth: usize| -> Result<u64> { Ok(fields.get(nth).context("a field")?.parse()?) };
+        let asked = |name: &str| -> Result<u64> {
+            let told = Command::new("getconf").arg(name).output()?;
+            Ok(String::from_utf8(told.stdout)?.trim().parse()?)
+        };
+        // Counted from the state, which is field 3: utime and stime are 14 and 15, rss is 24.
+        let ticks = number(11)? + number(12)?;
+        Ok(Process {
+            cpu: Duration::from_secs_f64(ticks as f64 / asked("CLK_TCK")? as f64),
+            resident: number(21)? * asked("PAGESIZE")?,
+        })
     }
 
     /// Opens a run of the harness.
     pub fn open_run(&self) -> Result<String> {
-        let run = Connection::open(self.address)?.post("/v1/runs", &self.harness.token, "{}")?.created()?;
+        self.open_run_over(&mut Connection::open(self.address)?)
+    }
+
+    /// Opens a run of the harness over a connection that is open.
+    pub fn open_run_over(&self, connection: &mut Connection) -> Result<String> {
+        let run = connection.post("/v1/runs", &self.harness.token, "{}")?.created()?;
         let run: Value = serde_json::from_slice(&run)?;
         Ok(run["run_id"].as_str().context("a run_id")?.to_owned())
     }
