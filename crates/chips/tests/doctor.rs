@@ -64,6 +64,28 @@ fn a_folder_that_others_get_into_is_wrong() {
 }
 
 #[test]
+fn files_that_the_server_can_t_write_are_wrong() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    let database = machine.data().join("chips.db");
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o400)).unwrap();
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    let mends: Vec<_> = wrong(&report).iter().map(|check| check["mend"].as_str().unwrap()).collect();
+    assert!(mends.iter().any(|mend| mend.contains(&format!("chmod 600 {}", database.display()))), "{report}");
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o600)).unwrap();
+
+    // A command that was run as root leaves a file of root's; only root can play that.
+    if std::os::unix::fs::chown(&database, Some(65_534), None).is_ok() {
+        let (code, report) = examined(&machine, &[]);
+        assert_eq!(code, 1, "{report}");
+        let found = wrong(&report);
+        assert!(found[0]["says"].as_str().unwrap().contains("chips.db in it belong"), "{report}");
+        assert!(found[0]["mend"].as_str().unwrap().starts_with("`chown -R "), "{report}");
+    }
+}
+
+#[test]
 fn a_named_folder_that_is_not_there_is_wrong_and_the_default_one_is_not_needed() {
     let machine = Machine::new();
     let (code, report) = examined(&machine, &["--data", machine.home().join("nowhere").to_str().unwrap()]);

@@ -42,9 +42,9 @@ fn an_init_on_a_folder_that_has_a_workspace_changes_nothing() {
     served.person.get("/v1/me").expect(200);
 }
 
-/// Serves a copy of the data folder from a small file system of its own, inside a mount namespace: as root, or as
+/// Runs a script with a copy of the data folder on a small file system of its own, inside a mount namespace: as root, or as
 /// anybody where user namespaces are allowed. Nothing where neither goes.
-fn on_a_small_disk(folder: &Folder, disk: &Path) -> Option<Command> {
+fn on_a_small_disk(folder: &Folder, disk: &Path, script: &str) -> Option<Command> {
     std::fs::create_dir_all(disk).unwrap();
     let mount = format!("mount -t tmpfs -o size=24m chips-test '{}'", disk.display());
     for namespace in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
@@ -55,13 +55,17 @@ fn on_a_small_disk(folder: &Folder, disk: &Path) -> Option<Command> {
             command
         };
         if unshare(&mount).output().is_ok_and(|output| output.status.success()) {
-            let (chips, data, disk) = (env!("CARGO_BIN_EXE_chips"), folder.data(), disk.display());
-            let copy = format!("cp -a '{}/.' '{disk}/'", data.display());
-            let serve = format!("exec '{chips}' serve --data '{disk}' --listen 127.0.0.1:0");
-            return Some(unshare(&format!("{mount} && {copy} && {serve}")));
+            let copy = format!("cp -a '{}/.' '{}/'", folder.data().display(), disk.display());
+            return Some(unshare(&format!("{mount} && {copy} && {script}")));
         }
     }
+    println!("SKIPPED: neither root nor user namespaces here, so no small file system can be mounted");
     None
+}
+
+/// Runs `chips` with these arguments and this data folder, in place of the shell.
+fn exec(args: &str, disk: &Path) -> String {
+    format!("exec '{}' {args} --data '{}'", env!("CARGO_BIN_EXE_chips"), disk.display())
 }
 
 /// The doctor, among the files that the server sees.
@@ -99,10 +103,8 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
     let folder = Folder::new();
     folder.admin(&["harness", "budget", &folder.text("/harness/id"), "--open", "none", "--hour", "none"]);
     let disk = folder.path().join("disk");
-    let Some(command) = on_a_small_disk(&folder, &disk) else {
-        println!("SKIPPED: neither root nor user namespaces here, so no small file system can be mounted");
-        return;
-    };
+    let serve = exec("serve --listen 127.0.0.1:0", &disk);
+    let Some(command) = on_a_small_disk(&folder, &disk, &serve) else { return };
     let serve = Serve::spawn(command);
     // `unshare` and `sh` have become the server: its view of the files is reached through its own process id.
     let inside = PathBuf::from(format!("/proc/{}/root", serve.process.id())).join(disk.strip_prefix("/").unwrap());
@@ -169,4 +171,23 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
     ready(&scene);
     scene.person.send(&scene.person.answer(&first, &[chosen("fence", &["leave"])])).expect(201);
     scene.serve.stop();
+}
+
+#[test]
+fn a_file_system_for_reading_alone_is_told_by_the_doctor_and_by_a_server_that_can_t_start() {
+    let folder = Folder::new();
+    let disk = folder.path().join("disk");
+    let read_only = |args: &str| {
+        let script = format!("mount -o remount,ro '{}' && {}", disk.display(), exec(args, &disk));
+        on_a_small_disk(&folder, &disk, &script)
+    };
+    let Some(doctor) = read_only("doctor --json") else { return };
+    let wrong = found_by(doctor);
+    let told = wrong.iter().find(|(says, _)| says.contains("mounted for reading alone"));
+    assert!(told.is_some_and(|(_, mend)| mend.contains("mount it for writing")), "{wrong:?}");
+
+    let served = output(read_only("serve --listen 127.0.0.1:0").unwrap());
+    assert_eq!(served.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&served.stderr).into_owned();
+    assert!(said.contains(&disk.display().to_string()) && said.to_lowercase().contains("read-only"), "{said}");
 }

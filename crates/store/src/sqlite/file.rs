@@ -268,6 +268,12 @@ pub(crate) fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
             path: path.to_owned(),
             reason: "this is no database of Chips; give another folder".to_owned(),
         },
+        // SQLite does not say why; the system does.
+        Some(rusqlite::ErrorCode::CannotOpen) => {
+            let opened = std::fs::OpenOptions::new().read(true).write(true).open(path);
+            let reason = opened.err().map_or_else(|| error.to_string(), |why| why.to_string());
+            OpenError::Io { path: path.to_owned(), reason }
+        }
         _ => OpenError::Io { path: path.to_owned(), reason: error.to_string() },
     }
 }
