@@ -3,7 +3,9 @@
 //! What docs/operating.md promises of it is held here: one line an event whatever it quotes, and nothing of what other
 //! crates would say of headers, bodies and addresses, however much is asked for.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal, Write};
+use std::panic::PanicHookInfo;
 
 use chips_protocol::text::is_bidi_control;
 use tracing::level_filters::LevelFilter;
@@ -51,7 +53,19 @@ pub fn filter_text(text: &str) -> Result<String, String> {
 fn start_with(filter: impl FnOnce(Form) -> EnvFilter) {
     let form = if io::stderr().is_terminal() { Form::Text } else { Form::Json };
     // A second start (in tests of the process itself) keeps the first.
-    let _ = subscriber(form, filter(form), io::stderr).try_init();
+    if subscriber(form, filter(form), io::stderr).try_init().is_ok() {
+        std::panic::set_hook(Box::new(panicked));
+    }
+}
+
+/// Logs that something panicked, and where, as one event. What a panic says of it can quote anybody's text (a string cut within a character
+/// does), so only words of the program itself are told.
+fn panicked(panic: &PanicHookInfo<'_>) {
+    let location = panic.location().map(tracing::field::display);
+    let said = panic.payload().downcast_ref::<&'static str>().copied();
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| tracing::field::display(backtrace));
+    tracing::error!(location, said, backtrace, "a part of Chips panicked: this is a fault in Chips");
 }
 
 /// How a log event looks.
@@ -258,6 +272,23 @@ mod tests {
             let keys: Vec<_> = first.as_object().unwrap().keys().map(String::as_str).collect();
             prop_assert_eq!(keys, ["timestamp", "level", "message", "name", "quoted", "plain", "target", "span"]);
         }
+    }
+
+    #[test]
+    fn a_panic_is_one_event_without_the_text_that_it_is_about() {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(panicked));
+        let text = logged(Form::Json, "error", || {
+            let cut = |text: &str| text[..1].len();
+            assert!(std::panic::catch_unwind(|| cut("\u{fc}ber\nsomebody's words")).is_err());
+            assert!(std::panic::catch_unwind(|| panic!("our own words")).is_err());
+        });
+        std::panic::set_hook(before);
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(lines.iter().all(|line| line["location"].as_str().unwrap().contains("logging.rs:")), "{text}");
+        assert!(!text.contains("somebody"), "{text}");
+        assert_eq!((&lines[0]["said"], &lines[1]["said"]), (&serde_json::Value::Null, &"our own words".into()));
     }
 
     #[test]

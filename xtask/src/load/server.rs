@@ -71,7 +71,9 @@ impl LoadServer {
         run(&["harness", "budget", &harness.id, "--open", "none", "--hour", "none"])?;
 
         let mut command = Command::new(&chips);
-        command.arg("serve").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0"]).env("CHIPS_LOG", "warn");
+        command.arg("serve").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0"]);
+        // Its log goes where this program's goes; a terminal would slow it down.
+        command.env("CHIPS_LOG", std::env::var_os("CHIPS_LOG").unwrap_or_else(|| "warn".into()));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("what the server prints")?;
         let mut lines = BufReader::new(stdout).lines();
