@@ -294,6 +294,8 @@ pub enum Outcome {
     Refused(String),
     /// It could not take it now.
     Failed(String),
+    /// It could not take it now, and asks to be left alone for so many seconds.
+    Later(String, u32),
     /// It did not answer in time.
     TimedOut,
 }
@@ -305,7 +307,7 @@ impl Outcome {
             Self::Accepted => "accepted",
             Self::Gone(_) => "gone",
             Self::Refused(_) => "refused",
-            Self::Failed(_) => "failed",
+            Self::Failed(_) | Self::Later(..) => "failed",
             Self::TimedOut => "timed_out",
         }
     }
@@ -314,16 +316,26 @@ impl Outcome {
     pub fn detail(&self) -> &str {
         match self {
             Self::Accepted | Self::TimedOut => "",
-            Self::Gone(detail) | Self::Refused(detail) | Self::Failed(detail) => detail,
+            Self::Gone(detail) | Self::Refused(detail) | Self::Failed(detail) | Self::Later(detail, _) => detail,
         }
     }
 
     /// Whether trying again may help.
     pub const fn passes(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::TimedOut)
+        matches!(self, Self::Failed(_) | Self::Later(..) | Self::TimedOut)
+    }
+
+    /// How long, in milliseconds, it asks to be left alone; a day at most.
+    pub fn rest_ms(&self) -> i64 {
+        match self {
+            Self::Later(_, seconds) => (i64::from(*seconds) * 1000).min(REST_LONGEST_MS),
+            _ => 0,
+        }
     }
 }
 
+/// The longest that the other side is left alone because it asks for it.
+const REST_LONGEST_MS: i64 = 24 * 3600 * 1000;
 /// The gaps, in seconds, between tries of a message to a person: it is worth little when it is late.
 const PERSON_GAPS: [i64; 7] = [5, 15, 60, 300, 900, 1_800, 3_600];
 /// The gaps between tries of a harness's webhook, over some three days (Standard Webhooks, "Deliverability and reliability").

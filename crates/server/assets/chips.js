@@ -209,6 +209,10 @@ const signIn = () => make("a", { className: "plain", href: signInPath() }, say("
 on("submit", (event) => {
 	const form = event.target, card = form.closest(".card"), by = event.submitter;
 	if ("signOut" in form.dataset) localStorage.clear();
+	if ("pushOff" in form.dataset) {
+		event.preventDefault();
+		return silence().finally(() => form.submit());
+	}
 	if (!card) return;
 	event.preventDefault();
 	if (isBusy(card)) return;
@@ -512,6 +516,43 @@ if (view === "offline") {
 	setInterval(back, 3000);
 	addEventListener("online", back);
 }
+
+// Messages of this browser's own: they begin with a tap, and until then nobody is asked for the permission.
+const PUSH = "/settings/told/web-push", push = byId("push");
+const subscription = async () => (await navigator.serviceWorker?.getRegistration())?.pushManager.getSubscription();
+const silence = async () => (await subscription())?.unsubscribe();
+async function pushes() {
+	if (!isSecureContext) return "insecure";
+	if (!window.PushManager) return navigator.standalone === false ? "install" : "unsupported";
+	if (Notification.permission === "denied") return "blocked";
+	const here = await subscription();
+	// The list offers no more than to renew.
+	if (list && !here) return;
+	const { address } = await (await fetch(PUSH)).json();
+	return !here && !address ? "off" : here?.endpoint === address ? "on" : "gone";
+}
+async function offer() {
+	const state = await pushes();
+	all("[data-when]", push).forEach((it) => { it.hidden = it.dataset.when !== state; });
+	push.hidden = list && state !== "gone";
+}
+async function subscribe() {
+	try {
+		if (await Notification.requestPermission() !== "granted") return offer();
+		const { pushManager } = await navigator.serviceWorker.ready, { key } = await (await fetch(PUSH)).json();
+		// One from before may be gone, or know the server by another key.
+		await silence();
+		const { endpoint, keys } = (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
+		const response = await fetch(PUSH, { method: "POST", body: new URLSearchParams({ token, endpoint, ...keys }) });
+		if (!response.ok) throw Error(await response.text());
+		location.reload();
+	} catch ({ message }) { line(push, say("pushFailed", { what: message })); }
+}
+if (push) {
+	all("[data-push]", push).forEach((by) => { by.onclick = () => by.dataset.push ? silence().then(offer) : subscribe(); });
+	offer().catch(() => {});
+}
+
 // A worker that could not be fetched or installed is tried again, less and less often.
 function install(wait) {
 	const again = () => setTimeout(install, wait, 4 * wait);

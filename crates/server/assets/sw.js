@@ -19,3 +19,42 @@ async function visit(request) {
 	const away = !response || status === 502 || status > 503;
 	return (away && await caches.match(offline)) || response || Response.error();
 }
+
+// Messages. The server says what is shown, as the Notifications API takes it. All that is said of one question has its tag, so
+// each takes the place of the one before and never that of another question's.
+const show = ({ title, ...options }) => registration.showNotification(title, { icon, dir: "auto", ...options });
+const again = ({ title, body, tag, data, actions }, more) => show({ title, body, tag, data, actions, silent: true, ...more });
+addEventListener("push", (event) => event.waitUntil(told(event.data.json())));
+async function told(message) {
+	const [shown] = await registration.getNotifications({ tag: message.tag });
+	// One that was overtaken on its way changes nothing, but browsers demand that something is shown.
+	return shown?.data.no > message.data.no ? again(shown) : show(message);
+}
+// One tap after the other, so that the first is the one that counts.
+let taps = Promise.resolve();
+addEventListener("notificationclick", (event) => {
+	const { action, notification } = event;
+	event.waitUntil(action ? (taps = taps.then(() => tap(action, notification))) : look(notification));
+});
+async function tap(action, notification) {
+	const { data, body } = notification, { asked = body } = data;
+	const response = await fetch(`/a/${data.taps[action]}`, { method: "POST", signal: AbortSignal.timeout(20000) }).catch(() => {});
+	const text = response?.status < 500 && await response.text().catch(() => {});
+	if (!text) return again(notification, { body: `${unsent}\n${asked}`, data: { ...data, asked }, requireInteraction: true });
+	await again(notification, { body: text.trim(), actions: [] });
+	// Nobody is signed in here any more, or the button is too old: the page of the question leads on.
+	if (response.status === 410) await clients.openWindow(data.url);
+}
+async function look(notification) {
+	const { url } = notification.data, { href } = new URL(url, location);
+	notification.close();
+	const there = (await clients.matchAll({ type: "window", includeUncontrolled: true })).find((client) => client.url === href);
+	return there ? there.focus() : clients.openWindow(url);
+}
+// The push service gave this browser another address.
+addEventListener("pushsubscriptionchange", (event) => event.waitUntil((async () => {
+	const path = "/settings/told/web-push", { key, token } = await (await fetch(path)).json();
+	const fresh = event.newSubscription ?? await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+	const { endpoint, keys } = fresh.toJSON();
+	await fetch(path, { method: "POST", body: new URLSearchParams({ token, endpoint, ...keys }) });
+})()));

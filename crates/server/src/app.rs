@@ -20,6 +20,7 @@ use crate::presence::Presence;
 use crate::request_id::RequestIds;
 use crate::workers::notify::Channels;
 use crate::workers::notify::tap::{self, Taps};
+use crate::workers::notify::web_push::vapid::Vapid;
 use crate::{api, inbox, simulation, workers};
 
 /// How long requests may take to learn that the store has failed.
@@ -54,6 +55,8 @@ pub struct AppState {
     pub channels: Channels,
     /// The answers that can be tapped beside a message.
     pub taps: Taps,
+    /// The key that push services know this server by.
+    pub vapid: Vapid,
 }
 
 impl AppState {
@@ -66,11 +69,13 @@ impl AppState {
             .map_err(|error| StartError::Config(format!("nothing can be sent to anybody: {error}")))?;
         let taps = Taps::new(store.clone());
         let started = store.clock().now();
+        let vapid = Vapid::new(store.clone(), config.public_url.as_ref());
         Ok(Self {
             presence: Arc::default(),
-            channels: Channels::of(&config, &outbound, &taps),
+            channels: Channels::of(&config, &outbound, &taps, &vapid),
             outbound,
             taps,
+            vapid,
             store,
             hosts: Arc::new(Hosts::of(&config)),
             mcp: Arc::new(chips_mcp::http::Front::new(config.mcp, config.limits.comment)),

@@ -16,14 +16,14 @@ mod install;
 mod list;
 mod live;
 mod page;
-mod preferences;
+pub(crate) mod preferences;
 mod present;
 mod rows;
 mod runs;
 mod settings;
 mod sift;
 mod sign_in;
-mod words;
+pub(crate) mod words;
 
 use axum::Router;
 use axum::extract::State;
@@ -45,6 +45,7 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/settings/device", post(settings::set_device))
         .route("/settings/told/ntfy", post(settings::told::add_ntfy))
         .route("/settings/told/webhook", post(settings::told::add_webhook))
+        .route("/settings/told/web-push", get(settings::push::show).post(settings::push::add))
         .route("/settings/told/test", post(settings::told::test))
         .route("/settings/told/remove", post(settings::told::remove))
         .route("/settings/when", post(settings::told::set_when))

@@ -7,11 +7,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use chips_core::notify::Outcome;
+use chips_store::clock::TimeSource;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rustls::ClientConfig;
@@ -65,8 +66,16 @@ impl Reply {
         match self.status.as_u16() {
             200..=299 => Outcome::Accepted,
             404 | 410 => Outcome::Gone(said),
-            408 | 425 | 429 | 500..=599 => Outcome::Failed(said),
+            408 | 425 | 429 | 500..=599 => self.not_now(),
             _ => Outcome::Refused(said),
+        }
+    }
+
+    /// It may take it later, and perhaps says when.
+    pub fn not_now(&self) -> Outcome {
+        match retry_after(self) {
+            Some(seconds) => Outcome::Later(self.said(), u32::try_from(seconds).unwrap_or(u32::MAX)),
+            None => Outcome::Failed(self.said()),
         }
     }
 
@@ -162,9 +171,13 @@ impl Outbound {
     }
 }
 
-/// How long a reply asks to be left alone, in whole seconds.
+/// How long a reply asks to be left alone, in whole seconds (RFC 9110, 10.2.3: a number of them, or a date).
 pub fn retry_after(reply: &Reply) -> Option<u64> {
-    reply.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+    let said = reply.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    said.parse().ok().or_else(|| {
+        let until = httpdate::parse_http_date(said).ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(until.as_secs().saturating_sub(TimeSource::System.wall().ms().unsigned_abs() / 1000))
+    })
 }
 
 /// A URL without what may be secret in it.
@@ -234,7 +247,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Names that never leave the machine or its network (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
-fn is_local_name(name: &str) -> bool {
+pub(crate) fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     !name.contains('.')
         || ["localhost", "local", "internal", "home.arpa", "alt"]

@@ -376,8 +376,9 @@ impl Store {
         on!(self, backend => backend.endpoint_of(endpoint_id).await)
     }
 
-    /// Adds an endpoint of the viewer's own and gives its number; nothing where there are [`notice::ENDPOINTS_MOST`] already.
-    /// The same address on the same channel is renewed. What was asked before is not told to it.
+    /// Adds an endpoint of the viewer's own and gives its number; nothing where there are [`notice::ENDPOINTS_MOST`] already, or
+    /// where the session has ended that it is to end with. The same address on the same channel is renewed, and a session has
+    /// one browser's subscription alone. What was asked before is not told to it.
     ///
     /// # Errors
     /// The store can't take writes.

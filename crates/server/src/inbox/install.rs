@@ -68,7 +68,11 @@ pub(crate) fn worker(w: &'static Words) -> String {
     let hash = Sha256::new().chain_update(&source).chain_update(files.concat()).chain_update(page).finalize();
     let cache = format!("chips-{}", assets::hex(&hash[..6]));
     let offline = format!("/offline?{}", w.lang);
-    format!("const cache = {}, files = {}, offline = {};\n{source}", json!(cache), json!(files), json!(offline))
+    let (unsent, picture) = (json!(w.worker_unsent), json!(assets::SMALL_ICON.path));
+    let (cache, files, offline) = (json!(cache), json!(files), json!(offline));
+    format!(
+        "const unsent = {unsent}, icon = {picture}, cache = {cache}, files = {files}, offline = {offline};\n{source}"
+    )
 }
 
 #[derive(Template)]

@@ -1,5 +1,6 @@
 //! `/settings`: who is signed in, and where; where and when they are told; and signing out.
 
+pub(super) mod push;
 pub(super) mod told;
 
 use askama::Template;
@@ -112,16 +113,9 @@ fn device(session: &Session, person: &Person) -> DeviceRow {
     let w = person.visit.w;
     let when =
         |pattern, moment, say| Html::phrase(pattern, &[("when", html::time(moment, person.visit.now, say, "{t}"))]);
-    let name = session.device.name.as_str();
     DeviceRow {
         session_id: session.session_id,
-        name: match name.split_once(" on ") {
-            _ if name.is_empty() => w.unknown_device.to_owned(),
-            Some((browser, system)) => {
-                w.device.replace("{browser}", &shown(browser)).replace("{system}", &shown(system))
-            }
-            None => shown(name),
-        },
+        name: push::device_name(&session.device.name, w),
         current: session.session_id == person.signed.session.session_id,
         began: when(w.signed_in_at, session.began, TimeAs::At),
         last_used: when(w.last_used, session.last_used, TimeAs::Ago),
@@ -130,6 +124,7 @@ fn device(session: &Session, person: &Person) -> DeviceRow {
 
 /// `POST /settings/device`: what holds on this device.
 pub(crate) async fn set_device(State(state): State<AppState>, request: Request) -> Response {
+    let headers = request.headers().clone();
     let (person, mut fields) = match open(&state, request).await {
         Ok(open) => open,
         Err(response) => return response,
@@ -138,6 +133,8 @@ pub(crate) async fn set_device(State(state): State<AppState>, request: Request) 
     let (Some(preferences), Ok(())) = (Preferences::read(&language, &undo, &keys), fields.end()) else {
         return person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY);
     };
+    let w = preferences.words(&headers);
+    push::speak(&state, &person, w).await;
     let mut response = Redirect::to("/settings").into_response();
     response.headers_mut().append(header::SET_COOKIE, preferences.keep(person.visit.https));
     response

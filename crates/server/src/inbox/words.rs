@@ -201,6 +201,19 @@ pub(crate) struct Words {
     pub trial_refused: &'static str,
     pub remove: &'static str,
     pub add: &'static str,
+    pub push: &'static str,
+    pub push_hint: &'static str,
+    pub push_script: &'static str,
+    pub push_insecure: &'static str,
+    pub push_install: &'static str,
+    pub push_unsupported: &'static str,
+    pub push_blocked: &'static str,
+    pub push_turn_on: &'static str,
+    pub push_on: &'static str,
+    pub push_gone: &'static str,
+    pub push_renew: &'static str,
+    pub push_leave: &'static str,
+    pub push_mismatch: &'static str,
     pub add_ntfy: &'static str,
     pub ntfy_hint: &'static str,
     pub ntfy_server: &'static str,
@@ -279,8 +292,55 @@ pub(crate) struct Words {
     pub offline_retry: &'static str,
     pub to_inbox: &'static str,
 
+    /// What is said outside the inbox.
+    pub message: Message,
+    /// What the service worker says by itself.
+    pub worker_unsent: &'static str,
     /// What the script says as well.
     pub script: Script,
+}
+
+/// The words of messages, and of the answers to what is tapped beside them.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub asks: &'static str,
+    pub asks_in: &'static str,
+    pub reminder: &'static str,
+    pub last_call: &'static str,
+    pub answered: &'static str,
+    pub somebody: &'static str,
+    pub timed_out: &'static str,
+    pub settled: &'static str,
+    pub withdrawn: &'static str,
+    pub private: &'static str,
+    pub nothing_left: &'static str,
+    pub more: Count,
+    pub nobody: &'static str,
+    pub took_default: &'static str,
+    pub none: &'static str,
+    pub trial: &'static str,
+    pub tapped: &'static str,
+    pub too_late: &'static str,
+    pub unknown: &'static str,
+    pub ended: &'static str,
+    pub hidden: &'static str,
+    pub too_old: &'static str,
+    pub misfit: &'static str,
+    pub refused: &'static str,
+    pub busy: &'static str,
+}
+
+/// A pattern with its places filled in. What is filled in is not looked through again.
+pub(crate) fn fill(pattern: &str, places: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        text.push_str(places.iter().find(|(place, _)| *place == name).map_or("", |(_, value)| value));
+        rest = after;
+    }
+    text + rest
 }
 
 /// The words that the script knows, some of them only it.
@@ -308,6 +368,7 @@ pub(crate) struct Script {
     pub copy: &'static str,
     pub copied: &'static str,
     pub discard: &'static str,
+    pub push_failed: &'static str,
     pub arrived: &'static str,
     pub closed: &'static str,
     pub draft: &'static str,
@@ -441,6 +502,11 @@ mod tests {
         ] {
             assert_eq!(Words::accepted(header).lang, lang, "{header:?}");
         }
+    }
+
+    #[test]
+    fn places_are_filled_in_once() {
+        assert_eq!(fill("{a} of {b}{c}.", &[("a", "{b}"), ("b", "two")]), "{b} of two.");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod message;
 pub mod ntfy;
 pub mod tap;
+pub mod web_push;
 pub mod webhook;
 
 use std::sync::Arc;
@@ -16,13 +17,16 @@ use chips_store::{Endpoint, Notice, WriteError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::app::AppState;
 use crate::config::Config;
+use crate::inbox::words::{LANGUAGES, Words};
 use crate::outbound::Outbound;
 use message::Message;
 use tap::Taps;
+use web_push::vapid::Vapid;
 
 /// Messages under way at the same time, at most one for each endpoint.
 const AT_ONCE: usize = 64;
@@ -58,8 +62,9 @@ pub struct Channels {
 
 impl Channels {
     /// The channels that the configuration turns on.
-    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps) -> Self {
+    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps, vapid: &Vapid) -> Self {
         let all: Vec<Box<dyn Channel>> = vec![
+            Box::new(web_push::WebPush::new(outbound.clone(), taps.clone(), vapid.clone())),
             Box::new(ntfy::Ntfy::new(outbound.clone(), taps.clone(), config.base_url())),
             Box::new(webhook::Webhook::personal(outbound.clone())),
             Box::new(webhook::Webhook::of_harnesses(outbound.clone())),
@@ -82,7 +87,7 @@ impl Channels {
     /// Sends a test message, and tells what the other side made of it.
     pub async fn try_out(&self, endpoint: &Endpoint, base_url: &str) -> Outcome {
         match self.find(endpoint.channel) {
-            Some(channel) => within(channel.try_out(endpoint, &Message::trial(base_url))).await,
+            Some(channel) => within(channel.try_out(endpoint, &Message::trial(base_url, language(endpoint)))).await,
             None => turned_off(),
         }
     }
@@ -90,6 +95,16 @@ impl Channels {
     fn find(&self, channel: notify::Channel) -> Option<&dyn Channel> {
         self.all.iter().find(|known| known.channel() == channel).map(AsRef::as_ref)
     }
+}
+
+/// The language that an endpoint's owner reads, where the endpoint says one.
+fn language(endpoint: &Endpoint) -> &'static Words {
+    #[derive(Deserialize)]
+    struct Speaks {
+        lang: Option<String>,
+    }
+    let speaks: Option<Speaks> = serde_json::from_str(&endpoint.secret).ok();
+    speaks.and_then(|speaks| Words::of(&speaks.lang?)).unwrap_or(LANGUAGES[0])
 }
 
 async fn within(send: BoxFuture<'_, Outcome>) -> Outcome {
@@ -157,7 +172,7 @@ async fn round(state: &AppState, room: usize) -> Result<(Vec<Notice>, Duration),
 }
 
 async fn send(state: &AppState, notice: Notice) {
-    let message = Message::of(&notice, &state.config.base_url());
+    let message = Message::of(&notice, &state.config.base_url(), language(&notice.endpoint));
     let outcome = state.channels.send(&notice, &message).await;
     state.metrics.told(notice.endpoint.channel, &outcome);
     // Neither where it went nor what the other side said: both can hold what only the person may know.

@@ -9,6 +9,7 @@ mod install;
 mod live;
 mod ntfy;
 mod presence;
+mod push_service;
 mod reading;
 #[allow(dead_code)]
 #[path = "../http/support/receiver.rs"]
@@ -17,5 +18,6 @@ mod showing;
 mod sign_in;
 mod support;
 mod told;
+mod web_push;
 
 use support::within;

@@ -123,6 +123,8 @@ async fn when_they_are_told_is_kept_and_faults_are_named() {
         ("reminders", "off"),
         ("use", "waits.ntfy"),
         ("use", "waits.webhook"),
+        ("use", "waits.web_push"),
+        ("use", "goes.web_push"),
         ("use", "goes.webhook"),
         ("mute", &space),
     ];

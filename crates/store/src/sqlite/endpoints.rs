@@ -95,7 +95,7 @@ pub(crate) struct Add {
 }
 
 impl Command for Add {
-    /// Nothing where there are too many.
+    /// Nothing where there are too many, or where the session has ended that it is to end with.
     type Done = Option<i64>;
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Option<i64>, Refusal>> {
@@ -111,6 +111,13 @@ impl Command for Add {
                 (None, Some(find.query_row([id.to_bytes()], |row| row.get(0))?))
             }
         };
+        if let Some(session) = self.endpoint.session_id
+            && !connection
+                .prepare_cached("SELECT 1 FROM sessions WHERE no = ?1 AND person_no IS ?2")?
+                .exists((session, person_no))?
+        {
+            return Ok(Ok(None));
+        }
         work.write()?;
         insert(connection, scene.ws_no, (person_no, harness_no), &self.endpoint, scene.now).map(Ok)
     }
@@ -126,10 +133,10 @@ pub(crate) fn insert(
     now: Timestamp,
 ) -> Result<Option<i64>> {
     let NewEndpoint { channel, address, secret, name, session_id } = endpoint;
-    if *channel == Channel::WebPush {
-        connection
-            .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS NOT ?3")?
-            .execute((channel.as_str(), address, person_no))?;
+    if *channel == Channel::WebPush
+        && let Some(no) = renewed(connection, person_no, endpoint)?
+    {
+        return Ok(Some(no));
     }
     let others: i64 = connection
         .prepare_cached(
@@ -156,6 +163,33 @@ pub(crate) fn insert(
             |row| row.get(0),
         )
         .map(Some)
+}
+
+/// A browser's subscription is at one place: whoever had it before has it no more, and a session has one alone. Gives the number
+/// of the session's earlier one, which is this one now: what was told by it is taken back by it too.
+fn renewed(connection: &Connection, person_no: Option<i64>, endpoint: &NewEndpoint) -> Result<Option<i64>> {
+    let NewEndpoint { channel, address, secret, name, session_id } = endpoint;
+    let channel = channel.as_str();
+    connection
+        .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS NOT ?3")?
+        .execute((channel, address, person_no))?;
+    let earlier: Option<i64> = connection
+        .prepare_cached(
+            "SELECT no FROM endpoints WHERE channel = ?1 AND session_no = ?2 AND person_no IS ?3 AND address <> ?4",
+        )?
+        .query_row((channel, session_id, person_no, address), |row| row.get(0))
+        .optional()?;
+    let Some(no) = earlier else { return Ok(None) };
+    connection
+        .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2")?
+        .execute((channel, address))?;
+    connection
+        .prepare_cached(
+            "UPDATE endpoints SET address = ?2, secret = ?3, name = ?4, disabled_at = NULL, trouble = NULL
+             WHERE no = ?1",
+        )?
+        .execute((no, address, secret, name))?;
+    Ok(Some(no))
 }
 
 /// Removes an endpoint of one's own. Twice is a no-op.

@@ -482,7 +482,7 @@ impl Record {
         let over = personal && (ask.state != AskState::Open || sent.state == state::NOT_NEEDED);
         let again = if self.outcome.passes() && !over {
             retry_after(sent.kind, sent.tries + 1, self.jitter)
-                .map(|gap| now.plus_ms(gap))
+                .map(|gap| now.plus_ms(gap.max(self.outcome.rest_ms())))
                 .filter(|due| !personal || ask.facts.deadline.is_none_or(|deadline| *due < deadline))
         } else {
             None

@@ -1,12 +1,13 @@
 //! Every try to tell somebody of a question, as a step of its story.
 
 use chips_core::Who;
-use chips_core::notify::{Kind, Outcome};
+use chips_core::notify::{Channel, Kind, Outcome};
 use chips_protocol::ParticipantId;
 use chips_store::Attempt;
 
 use super::{Step, Viewer};
 use crate::inbox::html::{self, Html, TimeAs};
+use crate::inbox::settings::push::device_name;
 use crate::inbox::settings::told::called;
 use crate::inbox::words::Words;
 
@@ -53,7 +54,11 @@ fn place(attempt: &Attempt, viewer: &Viewer<'_>) -> (Html, bool) {
         },
         None => (&attempt.name, true),
     };
-    (Html::phrase("{name} ({channel})", &[("name", Html::isolated(name)), ("channel", channel)]), own)
+    let name = match attempt.channel {
+        Channel::WebPush if own => Html::text(&device_name(name, viewer.w)),
+        _ => Html::isolated(name),
+    };
+    (Html::phrase("{name} ({channel})", &[("name", name), ("channel", channel)]), own)
 }
 
 const fn kind(kind: Kind, w: &Words) -> &'static str {

@@ -13,18 +13,19 @@ use chips_protocol::{PersonId, SpaceId};
 use chips_store::{Endpoint, NewEndpoint};
 use url::Url;
 
+use super::push::{device_name, is_here};
 use super::{open, render, unwritten};
 use crate::app::AppState;
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
 use crate::inbox::words::Words;
-use crate::workers::notify::{ntfy, webhook};
+use crate::workers::notify::{ntfy, web_push, webhook};
 
 /// Characters of an endpoint's name.
 const NAME: usize = 60;
 /// Characters of an address.
-const ADDRESS: usize = 2000;
+pub(super) const ADDRESS: usize = 2000;
 /// Characters of an access token.
 const TOKEN: usize = 400;
 /// The server that an ntfy topic is on where nobody says another.
@@ -56,6 +57,8 @@ pub(super) struct EndpointRow {
     /// What became of a test message.
     pub tested: Option<Html>,
     pub disabled: bool,
+    /// It is the browser that shows the page.
+    pub here: bool,
 }
 
 /// A text in a form, and what is wrong with it.
@@ -200,13 +203,20 @@ fn row(endpoint: &Endpoint, tested: Option<Html>, person: &Person) -> EndpointRo
     let since = html::time(endpoint.created_at, person.visit.now, TimeAs::At, "{t}");
     let trouble = match &endpoint.trouble {
         _ if endpoint.disabled => Some(Html::text(w.endpoint_gone)),
+        Some(what) if endpoint.channel == Channel::WebPush && what.starts_with(web_push::KEY_MISMATCH) => {
+            Some(Html::joined([Html::text(w.push_mismatch), Html::isolated(what)], " "))
+        }
         Some(what) => Some(Html::phrase(w.endpoint_trouble, &[("what", Html::isolated(what))])),
         None => None,
     };
     EndpointRow {
         endpoint_id: endpoint.endpoint_id,
         channel: called(endpoint.channel, w),
-        name: shown(&endpoint.name),
+        name: match endpoint.channel {
+            Channel::WebPush => device_name(&endpoint.name, w),
+            _ => shown(&endpoint.name),
+        },
+        here: is_here(endpoint, person),
         since: Html::phrase(w.endpoint_since, &[("when", since)]),
         trouble,
         tested,

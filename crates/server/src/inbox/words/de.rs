@@ -1,6 +1,6 @@
 //! German.
 
-use super::{Count, Script, Words};
+use super::{Count, Message, Script, Words};
 
 pub(super) static WORDS: Words = Words {
     lang: "de",
@@ -184,6 +184,19 @@ pub(super) static WORDS: Words = Words {
     trial_refused: "Die Testnachricht wurde nicht angenommen: {what}",
     remove: "Entfernen",
     add: "Hinzufügen",
+    push: "Auf diesem Gerät",
+    push_hint: "Dieser Browser zeigt deine Fragen von selbst, auch wenn Chips geschlossen ist.",
+    push_script: "Braucht JavaScript, das hier ausgeschaltet ist.",
+    push_insecure: "Browser zeigen Nachrichten nur von einer https-Adresse. Öffne Chips unter einer solchen.",
+    push_install: "Auf iPhone oder iPad: Lege Chips zuerst auf den Home-Bildschirm (Teilen, dann „Zum Home-Bildschirm“). Öffne es von dort und komm hierher zurück.",
+    push_unsupported: "Dieser Browser kann das nicht. Nimm einen anderen, oder ntfy weiter unten.",
+    push_blocked: "Dieser Browser blockiert Nachrichten von Chips. Erlaube sie in seinen Einstellungen für diese Seite und lade sie dann neu.",
+    push_turn_on: "Auf diesem Gerät Bescheid geben",
+    push_on: "Dieses Gerät erfährt von Fragen.",
+    push_gone: "Dieses Gerät erfährt nicht mehr von Fragen.",
+    push_renew: "Hier wieder Bescheid geben",
+    push_leave: "So lassen",
+    push_mismatch: "Falscher Schlüssel: Der Push-Dienst nimmt den Schlüssel dieses Servers nicht an. Entferne diesen Eintrag und schalte es auf dem Gerät wieder ein.",
     add_ntfy: "Ein ntfy-Thema hinzufügen",
     ntfy_hint: "Abonniere in der ntfy-App ein Thema und nenne es hier. Wähle einen langen Namen, den niemand errät: Wer ihn kennt, kann deine Fragen lesen und beantworten.",
     ntfy_server: "Server",
@@ -260,6 +273,35 @@ pub(super) static WORDS: Words = Words {
     offline_retry: "Jetzt versuchen",
     to_inbox: "Zu den offenen Fragen",
 
+    message: Message {
+        asks: "{who} fragt",
+        asks_in: "{who} fragt · {run}",
+        reminder: "{who} wartet noch",
+        last_call: "Letzter Aufruf: {who} macht bald weiter",
+        answered: "{by} hat {who} geantwortet",
+        somebody: "Jemand",
+        timed_out: "{who} macht ohne Antwort weiter",
+        settled: "{who} hat die Frage selbst erledigt",
+        withdrawn: "{who} hat die Frage zurückgezogen",
+        private: "Im Posteingang wartet eine Frage.",
+        nothing_left: "Es ist nichts mehr zu tun.",
+        more: Count("", "und eine weitere Frage", "und {n} weitere Fragen"),
+        nobody: "Niemand hat rechtzeitig geantwortet.",
+        took_default: "Niemand hat rechtzeitig geantwortet. Vorgabe: {what}",
+        none: "nichts davon",
+        trial: "Eine Testnachricht. Es ist nichts zu tun.",
+        tapped: "Geantwortet: {what}",
+        too_late: "Zu spät. {title}: {what}",
+        unknown: "Chips weiß nichts von diesem Knopf.",
+        ended: "Dieser Knopf gilt nicht mehr: Chips gibt hier niemandem mehr Bescheid. Melde dich stattdessen an: {page}",
+        hidden: "Du kannst diese Frage nicht mehr sehen.",
+        too_old: "Dieser Knopf ist zu alt. Antworte stattdessen im Posteingang: {page}",
+        misfit: "Dieser Knopf passt nicht zur Frage. Antworte hier: {page}",
+        refused: "Chips hat das nicht angenommen. Antworte hier: {page}",
+        busy: "Nicht gesendet: Chips kann das gerade nicht. Versuche es gleich noch einmal.",
+    },
+    worker_unsent: "Nicht gesendet: Chips war nicht zu erreichen. Tippe noch einmal.",
+
     script: Script {
         until: "in {t}",
         due: "jetzt",
@@ -282,6 +324,7 @@ pub(super) static WORDS: Words = Words {
         copy: "Kopieren",
         copied: "Kopiert",
         discard: "Verwerfen",
+        push_failed: "Das ging nicht: {what}",
         arrived: "Neue Frage: {what}",
         closed: "Abgeschlossen: {what}",
         draft: "Dein Text bleibt hier. Gesendet wird stattdessen, was du gewählt hast.",

@@ -1,6 +1,6 @@
 //! English.
 
-use super::{Count, Script, Words};
+use super::{Count, Message, Script, Words};
 
 pub(super) static WORDS: Words = Words {
     lang: "en",
@@ -182,6 +182,19 @@ pub(super) static WORDS: Words = Words {
     trial_refused: "The test message was not taken: {what}",
     remove: "Remove",
     add: "Add",
+    push: "On this device",
+    push_hint: "This browser shows your questions by itself, also while Chips is closed.",
+    push_script: "Needs JavaScript, which is turned off here.",
+    push_insecure: "Browsers show messages only of an https address. Open Chips at one.",
+    push_install: "On an iPhone or iPad, add Chips to the home screen first (Share, then Add to Home Screen). Open it from there, and come back here.",
+    push_unsupported: "This browser can’t do that. Use another, or ntfy below.",
+    push_blocked: "This browser blocks messages of Chips. Allow them in its settings for this site, then load this page again.",
+    push_turn_on: "Tell me on this device",
+    push_on: "This device is told.",
+    push_gone: "This device is not told of questions any more.",
+    push_renew: "Tell me here again",
+    push_leave: "Leave it so",
+    push_mismatch: "Key mismatch: the push service does not take this server’s key. Remove this, and turn it on again on that device.",
     add_ntfy: "Add an ntfy topic",
     ntfy_hint: "Subscribe to a topic in the ntfy app and name it here. Choose a long name that nobody guesses: whoever knows it can read your questions and answer them.",
     ntfy_server: "Server",
@@ -258,6 +271,35 @@ pub(super) static WORDS: Words = Words {
     offline_retry: "Try now",
     to_inbox: "To the open questions",
 
+    message: Message {
+        asks: "{who} asks",
+        asks_in: "{who} asks · {run}",
+        reminder: "{who} still waits",
+        last_call: "Last call: {who} goes on soon",
+        answered: "{by} answered {who}",
+        somebody: "Somebody",
+        timed_out: "{who} goes on without an answer",
+        settled: "{who} settled its question",
+        withdrawn: "{who} withdrew its question",
+        private: "A question waits in the inbox.",
+        nothing_left: "Nothing is left to do.",
+        more: Count("", "and one more question", "and {n} more questions"),
+        nobody: "Nobody answered in time.",
+        took_default: "Nobody answered in time. Default: {what}",
+        none: "none of these",
+        trial: "A test message. Nothing is to be done.",
+        tapped: "Answered: {what}",
+        too_late: "Too late. {title}: {what}",
+        unknown: "Chips knows nothing of this button.",
+        ended: "This button is no longer good: Chips tells nobody here any more. Sign in instead: {page}",
+        hidden: "You can’t see this question any more.",
+        too_old: "This button is too old. Answer in the inbox instead: {page}",
+        misfit: "This button does not fit the question. Answer here: {page}",
+        refused: "Chips did not take it. Answer here: {page}",
+        busy: "Not sent: Chips can’t do that right now. Try again in a moment.",
+    },
+    worker_unsent: "Not sent: Chips could not be reached. Tap again.",
+
     script: Script {
         until: "in {t}",
         due: "now",
@@ -280,6 +322,7 @@ pub(super) static WORDS: Words = Words {
         copy: "Copy",
         copied: "Copied",
         discard: "Discard",
+        push_failed: "That did not work: {what}",
         arrived: "New question: {what}",
         closed: "Closed: {what}",
         draft: "Your text stays here. The option you choose is sent instead.",

@@ -5,6 +5,8 @@ use chips_protocol::api::{Ask, AskState};
 use chips_protocol::{Answer, Question, Timestamp};
 use chips_store::Notice;
 
+use crate::inbox::words::{Words, fill};
+
 /// Characters of a prompt that go out.
 const PROMPT: usize = 240;
 /// Characters of an answer that go out.
@@ -46,37 +48,37 @@ impl Message {
     }
 
     /// A message about no question, to see whether messages are taken at all.
-    pub fn trial(base_url: &str) -> Self {
+    pub(crate) fn trial(base_url: &str, w: &Words) -> Self {
         Self {
             title: "Chips".to_owned(),
-            body: "A test message. Nothing is to be done.".to_owned(),
+            body: w.message.trial.to_owned(),
             url: format!("{base_url}/settings"),
             actions: Vec::new(),
             expires: None,
         }
     }
 
-    /// The message of a notice, with links to the inbox at `base_url` (no slash at its end).
-    pub fn of(notice: &Notice, base_url: &str) -> Self {
+    /// The message of a notice in a language, with links to the inbox at `base_url` (no slash at its end).
+    pub(crate) fn of(notice: &Notice, base_url: &str, w: &Words) -> Self {
         let ask = &notice.ask;
         let url = format!("{base_url}/asks/{}", ask.ask_id);
         let asker = &ask.asker.name;
         let open = ask.state == AskState::Open;
         let title = match notice.kind {
-            Kind::Closed | Kind::Answered => closed_title(ask),
-            Kind::LastCall => format!("Last call: {asker} goes on soon"),
-            Kind::Reminder => format!("{asker} still waits"),
+            Kind::Closed | Kind::Answered => closed_title(ask, w),
+            Kind::LastCall => fill(w.message.last_call, &[("who", asker)]),
+            Kind::Reminder => fill(w.message.reminder, &[("who", asker)]),
             Kind::Asked => match notice.run_title.as_deref().filter(|_| !notice.private) {
-                Some(run) => format!("{asker} asks · {}", shortened(run, 60)),
-                None => format!("{asker} asks"),
+                Some(run) => fill(w.message.asks_in, &[("who", asker), ("run", &shortened(run, 60))]),
+                None => fill(w.message.asks, &[("who", asker)]),
             },
         };
         let questions = ask.ask.as_ask().map(|ask| ask.questions.as_slice()).unwrap_or_default();
         let body = match (notice.private, open) {
-            (true, true) => "A question waits in the inbox.".to_owned(),
-            (true, false) => "Nothing is left to do.".to_owned(),
-            (false, true) => asked(questions),
-            (false, false) => outcome(ask),
+            (true, true) => w.message.private.to_owned(),
+            (true, false) => w.message.nothing_left.to_owned(),
+            (false, true) => asked(questions, w),
+            (false, false) => outcome(ask, w),
         };
         let actions = match questions {
             [question] if open && !notice.private && is_one_tap(question) => question
@@ -99,48 +101,51 @@ fn is_one_tap(question: &Question) -> bool {
     question.multi_select != Some(true) && question.options.len() <= ACTIONS
 }
 
-fn asked(questions: &[Question]) -> String {
+fn asked(questions: &[Question], w: &Words) -> String {
     let Some(first) = questions.first() else { return String::new() };
     let mut text = shortened(&first.prompt, PROMPT);
-    match questions.len() {
-        0 | 1 => {}
-        2 => text.push_str("\nand one more question"),
-        more => text.push_str(&format!("\nand {} more questions", more - 1)),
+    let more = questions.len() - 1;
+    if more > 0 {
+        text.push('\n');
+        text.push_str(&fill(w.message.more.of(more), &[("n", &more.to_string())]));
     }
     text
 }
 
-pub(super) fn closed_title(ask: &Ask) -> String {
-    let who = ask.answerer.as_ref().map_or("Somebody", |answerer| answerer.name.as_str());
+pub(super) fn closed_title(ask: &Ask, w: &Words) -> String {
+    let w = &w.message;
+    let who = ask.answerer.as_ref().map_or(w.somebody, |answerer| answerer.name.as_str());
     let asker = &ask.asker.name;
-    match ask.state {
-        AskState::Answered => format!("{who} answered {asker}"),
-        AskState::TimedOut => format!("{asker} goes on without an answer"),
-        AskState::Settled => format!("{asker} settled its question"),
-        AskState::Withdrawn => format!("{asker} withdrew its question"),
-        AskState::Open => format!("{asker} asks"),
-    }
+    let pattern = match ask.state {
+        AskState::Answered => w.answered,
+        AskState::TimedOut => w.timed_out,
+        AskState::Settled => w.settled,
+        AskState::Withdrawn => w.withdrawn,
+        AskState::Open => w.asks,
+    };
+    fill(pattern, &[("by", who), ("who", asker)])
 }
 
 /// What became of an ask that is closed. A default that was taken is never told as somebody's choice.
-pub(super) fn outcome(ask: &Ask) -> String {
+pub(super) fn outcome(ask: &Ask, w: &Words) -> String {
     let answers = ask.answer.as_ref().and_then(|event| event.as_answered()).map(|answered| answered.answers.as_slice());
-    let taken: Vec<String> = answers.unwrap_or_default().iter().map(|answer| words(ask, answer)).collect();
+    let taken: Vec<String> = answers.unwrap_or_default().iter().map(|answer| words(ask, answer, w)).collect();
     let taken = taken.join("; ");
     match (ask.state, taken.is_empty()) {
-        (AskState::TimedOut, true) => "Nobody answered in time.".to_owned(),
-        (AskState::TimedOut, false) => format!("Nobody answered in time. Default: {taken}"),
-        (_, true) => "Nothing is left to do.".to_owned(),
+        (AskState::TimedOut, true) => w.message.nobody.to_owned(),
+        (AskState::TimedOut, false) => fill(w.message.took_default, &[("what", &taken)]),
+        (_, true) => w.message.nothing_left.to_owned(),
         (_, false) => taken,
     }
 }
 
-fn words(ask: &Ask, answer: &Answer) -> String {
+fn words(ask: &Ask, answer: &Answer, w: &Words) -> String {
+    let (open, close) = w.quotes;
     let labels = ask.option_labels.get(&answer.question_id);
     let label = |value: &String| labels.and_then(|labels| labels.get(value)).unwrap_or(value).clone();
     let mut parts: Vec<String> = answer.values.iter().map(label).collect();
-    parts.extend(answer.free_text.iter().map(|text| format!("“{text}”")));
-    if parts.is_empty() { "none of these".to_owned() } else { shortened(&parts.join(", "), ANSWER) }
+    parts.extend(answer.free_text.iter().map(|text| format!("{open}{text}{close}")));
+    if parts.is_empty() { w.message.none.to_owned() } else { shortened(&parts.join(", "), ANSWER) }
 }
 
 /// A text on few lines, without characters that steer whoever shows it, cut with an ellipsis.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use base64::Engine;
@@ -24,6 +24,9 @@ use tokio::sync::OnceCell;
 
 use super::message;
 use crate::app::AppState;
+use crate::auth::session::Cookies;
+use crate::inbox::preferences::Preferences;
+use crate::inbox::words::{Words, fill};
 
 /// How long a tap is good for where its question has no deadline, in milliseconds.
 const LONGEST_MS: i64 = 7 * 24 * 3600 * 1000;
@@ -183,9 +186,16 @@ pub fn router() -> Router<AppState> {
     Router::new().route("/a/{token}", post(answer))
 }
 
-/// `POST /a/TOKEN`: answers as the person to whom the message went. What became of it is told in a line of text.
-async fn answer(State(state): State<AppState>, Path(token): Path<String>) -> Response {
-    let (status, text) = settle(&state, &token).await;
+/// `POST /a/TOKEN`: answers as the person to whom the message went. What became of it is told in a line of text, in the language
+/// of whatever sends the tap.
+async fn answer(State(state): State<AppState>, Path(token): Path<String>, headers: HeaderMap) -> Response {
+    let (status, text) = settle(&state, &token, Preferences::of(&headers).words(&headers)).await;
+    // Whoever answers beside the messages alone uses their browser's session all the same: it must not end as idle.
+    if status == StatusCode::OK
+        && let Err(fault) = Cookies::new(state.config.https()).signed(&state.store, &headers).await
+    {
+        tracing::warn!(%fault, "that a session is in use could not be noted");
+    }
     let mut response = (status, text + "\n").into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -197,14 +207,15 @@ async fn answer(State(state): State<AppState>, Path(token): Path<String>) -> Res
     response
 }
 
-async fn settle(state: &AppState, token: &str) -> (StatusCode, String) {
+async fn settle(state: &AppState, token: &str, words: &Words) -> (StatusCode, String) {
+    let w = &words.message;
     let unavailable = |fault: &dyn std::fmt::Display| {
         tracing::warn!(%fault, "a tapped answer could not be written");
-        (StatusCode::SERVICE_UNAVAILABLE, "Chips can't do that right now. Try again in a moment.".to_owned())
+        (StatusCode::SERVICE_UNAVAILABLE, w.busy.to_owned())
     };
     let tap = match state.taps.read(token).await {
         Ok(Some(tap)) => tap,
-        Ok(None) => return (StatusCode::NOT_FOUND, "Chips knows nothing of this button.".to_owned()),
+        Ok(None) => return (StatusCode::NOT_FOUND, w.unknown.to_owned()),
         Err(fault) => return unavailable(&fault),
     };
     let page = format!("{}/asks/{}", state.config.base_url(), tap.ask_id);
@@ -215,24 +226,23 @@ async fn settle(state: &AppState, token: &str) -> (StatusCode, String) {
         Err(fault) => return unavailable(&fault),
     };
     let Some((_, person)) = person else {
-        let text = format!("This button is no longer good: Chips tells nobody here any more. Sign in instead: {page}");
-        return (StatusCode::GONE, text);
+        return (StatusCode::GONE, fill(w.ended, &[("page", &page)]));
     };
     crate::http::layers::speaks_for(&person);
     let ask = match find(state, &person, &tap).await {
         Ok(Some(ask)) => ask,
-        Ok(None) => return (StatusCode::NOT_FOUND, "You can't see this question any more.".to_owned()),
+        Ok(None) => return (StatusCode::NOT_FOUND, w.hidden.to_owned()),
         Err(fault) => return unavailable(&fault),
     };
     if state.store.clock().now() >= tap.expires {
         return if ask.state == AskState::Open {
-            (StatusCode::GONE, format!("This button is too old. Answer in the inbox instead: {page}"))
+            (StatusCode::GONE, fill(w.too_old, &[("page", &page)]))
         } else {
-            too_late(&ask)
+            too_late(&ask, words)
         };
     }
     let Some(draft) = tap.draft(&ask) else {
-        return (StatusCode::CONFLICT, format!("This button does not fit the question. Answer here: {page}"));
+        return (StatusCode::CONFLICT, fill(w.misfit, &[("page", &page)]));
     };
     let written = state.store.submit(person.sender, draft).await;
     // As it stands now: somebody may have been faster.
@@ -242,14 +252,14 @@ async fn settle(state: &AppState, token: &str) -> (StatusCode, String) {
     };
     match written {
         Ok(Submitted::Appended(_) | Submitted::Replayed { .. }) => {
-            (StatusCode::OK, format!("Answered: {}", message::outcome(&ask)))
+            (StatusCode::OK, fill(w.tapped, &[("what", &message::outcome(&ask, words))]))
         }
         Err(WriteError::Refused(refusal)) => match *refusal {
-            Refusal::AlreadyClosed(_) => too_late(&ask),
-            Refusal::NotFound(_) => (StatusCode::NOT_FOUND, "You can't see this question any more.".to_owned()),
+            Refusal::AlreadyClosed(_) => too_late(&ask, words),
+            Refusal::NotFound(_) => (StatusCode::NOT_FOUND, w.hidden.to_owned()),
             other => {
                 tracing::warn!(code = other.code().as_str(), "a tapped answer was refused");
-                (StatusCode::CONFLICT, format!("Chips did not take it. Answer here: {page}"))
+                (StatusCode::CONFLICT, fill(w.refused, &[("page", &page)]))
             }
         },
         Err(fault) => unavailable(&fault),
@@ -260,8 +270,9 @@ async fn find(state: &AppState, person: &Identity, tap: &Tap) -> Result<Option<A
     state.store.ask(person, tap.ask_id).await
 }
 
-fn too_late(ask: &Ask) -> (StatusCode, String) {
-    (StatusCode::CONFLICT, format!("Too late. {}: {}", message::closed_title(ask), message::outcome(ask)))
+fn too_late(ask: &Ask, words: &Words) -> (StatusCode, String) {
+    let (title, what) = (message::closed_title(ask, words), message::outcome(ask, words));
+    (StatusCode::CONFLICT, fill(words.message.too_late, &[("title", &title), ("what", &what)]))
 }
 
 #[cfg(test)]

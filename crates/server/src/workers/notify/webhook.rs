@@ -120,7 +120,7 @@ impl Webhook {
             Ok(reply) => match reply.status.as_u16() {
                 200..=299 => Outcome::Accepted,
                 410 => Outcome::Gone(reply.said()),
-                _ => Outcome::Failed(reply.said()),
+                _ => reply.not_now(),
             },
             Err(error) => error.into(),
         })

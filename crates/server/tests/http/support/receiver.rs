@@ -38,7 +38,7 @@ struct Shared {
 }
 
 /// A server on a free port of this machine. It answers 204, what it was told to, or for `/silent` nothing at all; `/redirect`
-/// sends to `/elsewhere`.
+/// sends to `/elsewhere`, and `/patient` asks to be left alone for a quarter of an hour.
 pub struct Receiver {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -88,6 +88,7 @@ async fn receive(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap
     match path.as_str() {
         "/silent" => std::future::pending().await,
         "/redirect" => (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "/elsewhere")]).into_response(),
+        "/patient" => (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "900")]).into_response(),
         _ => shared.answers.lock().unwrap().pop().unwrap_or(StatusCode::NO_CONTENT).into_response(),
     }
 }
