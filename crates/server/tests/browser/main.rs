@@ -5,13 +5,22 @@
 mod answering;
 mod axe;
 mod care;
+mod devtools;
 mod keys;
 mod live;
 mod offline;
 mod presence;
+mod push;
+#[path = "../inbox/push_service.rs"]
+mod push_service;
+#[allow(dead_code)]
+#[path = "../http/support/receiver.rs"]
+mod receiver;
 mod screen;
 #[path = "../inbox/support.rs"]
 mod support;
 mod texts;
 mod told;
 mod undo;
+
+use support::within;

@@ -13,6 +13,7 @@ use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, LoggingPrefsLogLe
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::devtools::DevTools;
 use crate::support::App;
 
 /// The longest that a test waits for a browser, which takes its time on a busy machine.
@@ -27,7 +28,7 @@ pub struct Screen {
     base: String,
     port: u16,
     _chromedriver: Child,
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 impl Drop for Screen {
@@ -111,7 +112,7 @@ impl Screen {
         }
         capabilities.set_browser_log_level(LoggingPrefsLogLevel::All).unwrap();
         let driver = within(WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities)).await.unwrap();
-        let screen = Self { driver, base: app.url(""), port, _chromedriver: chromedriver, _profile: profile };
+        let screen = Self { driver, base: app.url(""), port, _chromedriver: chromedriver, profile };
         if let Some(source) = special.before {
             let script = json!({ "source": source });
             screen.driver.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", script).await.unwrap();
@@ -197,6 +198,11 @@ impl Screen {
         within(self.driver.cdp().send_raw(name, parameters)).await.unwrap()
     }
 
+    /// The browser's own protocol.
+    pub async fn devtools(&self) -> DevTools {
+        DevTools::open(self.profile.path()).await
+    }
+
     /// Gives the page the width of this many pixels.
     pub async fn width(&self, width: u32) {
         let metrics = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600 });
@@ -227,7 +233,7 @@ impl Screen {
 }
 
 /// Waits for something that must come.
-async fn within<T>(future: impl Future<Output = T>) -> T {
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("the browser did not answer in time")
 }
 
