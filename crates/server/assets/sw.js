@@ -25,10 +25,14 @@ async function visit(request) {
 const show = ({ title, ...options }) => registration.showNotification(title, { icon, dir: "auto", ...options });
 const again = ({ title, body, tag, data, actions }, more) => show({ title, body, tag, data, actions, silent: true, ...more });
 addEventListener("push", (event) => event.waitUntil(told(event.data.json())));
-async function told(message) {
-	const [shown] = await registration.getNotifications({ tag: message.tag });
-	// One that was overtaken on its way changes nothing, but browsers demand that something is shown.
-	return shown?.data.no > message.data.no ? again(shown) : show(message);
+// One that was overtaken on its way changes nothing, but browsers demand that something is shown. What is shown already can't be
+// asked for: Chrome forgets a notification that is on its way to the screen when it is asked.
+const latest = {};
+function told(message) {
+	const { tag, data } = message, newer = latest[tag];
+	if (newer?.data.no > data.no) return again(newer);
+	latest[tag] = message;
+	return show(message);
 }
 // One tap after the other, so that the first is the one that counts.
 let taps = Promise.resolve();

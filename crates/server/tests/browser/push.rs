@@ -65,6 +65,14 @@ impl Scene {
         // The tests touch the page, and whoever does that is not called at once.
         let at_once = Preferences { grace_seconds: 0, ..Preferences::default() };
         app.store.set_preferences(app.kim, at_once).await.unwrap();
+        // A browser that has just started forgets the first notification where it is asked for it at once.
+        let first = "return navigator.serviceWorker.ready.then(async (it) => {
+            await it.showNotification('first', { tag: 'first' });
+            const all = await it.getNotifications();
+            all.forEach((one) => one.close());
+            return all.length;
+        })";
+        until("notifications are kept", async || (screen.run(first).await == json!(1)).then_some(())).await;
         let scene = Self { phone: Subscriber::new(), receiver, app, screen, tools, page, pushed: 0 };
         scene.subscription("/push/kim").await;
         scene
