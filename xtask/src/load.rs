@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
          events in them; for a round two of them, with the bytes of an ask and of an answer for each client that shares a \
          commit. Ratio: Chips by bare."
     );
-    server.stop()
+    afterwards(server)
 }
 
 /// Many who listen, and a steady trickle of questions.
@@ -85,12 +85,25 @@ fn listened_to(server: LoadServer, args: &Args, bounds: &Bounds) -> Result<()> {
     for &point in &args.held {
         println!("{}", held::point(&server, point, bounds.time)?);
     }
+    println!("\nCPU: of the server alone, while the questions came; RSS: with all streams open.");
+    afterwards(server)
+}
+
+/// What a server costs that has seen all this.
+fn afterwards(mut server: LoadServer) -> Result<()> {
     let asks = server.figure("chips_asks_opened_total")?;
-    let bytes = server.figure("chips_store_database_bytes")?;
+    let closed = asks - server.figure("chips_asks_open")?;
+    let resident = server.process()?.resident >> 20;
+    let (backup, copy) = server.backup()?;
+    let restart = server.restart()?;
     println!(
-        "\nCPU: of the server alone, while the questions came; RSS: with all streams open. The database has {:.0} bytes for each of \
-         {asks:.0} questions with its answer.",
-        bytes / asks
+        "\nAfter {asks:.0} questions and {closed:.0} answers: {:.0} bytes an event in a copy of {} MiB, which took {:.1} s; RSS {resident} \
+         MiB, and {} MiB after a kill and a new start, which listened after {:.1} s.",
+        copy as f64 / (asks + closed),
+        copy >> 20,
+        backup.as_secs_f64(),
+        server.process()?.resident >> 20,
+        restart.as_secs_f64(),
     );
     server.stop()
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use chips_protocol::{AskId, EventId};
@@ -22,6 +22,7 @@ pub struct Participant {
 
 /// `chips serve` on a folder of its own. Killed when dropped.
 pub struct LoadServer {
+    chips: PathBuf,
     child: Child,
     address: SocketAddr,
     folder: tempfile::TempDir,
@@ -70,22 +71,31 @@ impl LoadServer {
         let (workspace, harness, person) = (text("/workspace_id")?, participant("harness")?, participant("person")?);
         run(&["harness", "budget", &harness.id, "--open", "none", "--hour", "none"])?;
 
-        let mut command = Command::new(&chips);
-        command.arg("serve").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0"]);
-        // Its log goes where this program's goes; a terminal would slow it down.
-        command.env("CHIPS_LOG", std::env::var_os("CHIPS_LOG").unwrap_or_else(|| "warn".into()));
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let stdout = child.stdout.take().context("what the server prints")?;
-        let mut lines = BufReader::new(stdout).lines();
-        let address = loop {
-            let line = lines.next().context("the server ended before it listened")??;
-            if let Some((_, url)) = line.split_once("listening on http://") {
-                break url.trim().parse().with_context(|| format!("no address: {url}"))?;
-            }
-        };
-        // Whatever it prints later is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(Self { child, address, folder, workspace, harness, person, count: AtomicU64::new(0) })
+        let (child, address) = serve(&chips, &data)?;
+        Ok(Self { chips, child, address, folder, workspace, harness, person, count: AtomicU64::new(0) })
+    }
+
+    /// Ends the server as a power cut does, and serves the folder again; gives how long it took until it listened.
+    pub fn restart(&mut self) -> Result<Duration> {
+        self.child.kill()?;
+        self.child.wait()?;
+        let began = Instant::now();
+        (self.child, self.address) = serve(&self.chips, &self.folder.path().join("data"))?;
+        Ok(began.elapsed())
+    }
+
+    /// Copies the data folder with `chips backup`; gives how long it took and how large the copy is.
+    pub fn backup(&self) -> Result<(Duration, u64)> {
+        let copy = self.folder.path().join("copy.db");
+        let mut command = Command::new(&self.chips);
+        command.arg("backup").arg(&copy).arg("--data").arg(self.folder.path().join("data"));
+        let began = Instant::now();
+        let output = command.stdin(Stdio::null()).output()?;
+        let took = began.elapsed();
+        ensure!(output.status.success(), "chips backup: {}", String::from_utf8_lossy(&output.stderr));
+        let size = std::fs::metadata(&copy)?.len();
+        std::fs::remove_file(&copy)?;
+        Ok((took, size))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -192,6 +202,26 @@ impl Drop for LoadServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Starts a server on this data folder, and waits until it listens.
+fn serve(chips: &Path, data: &Path) -> Result<(Child, SocketAddr)> {
+    let mut command = Command::new(chips);
+    command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]);
+    // Its log goes where this program's goes; a terminal would slow it down.
+    command.env("CHIPS_LOG", std::env::var_os("CHIPS_LOG").unwrap_or_else(|| "warn".into()));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().context("what the server prints")?;
+    let mut lines = BufReader::new(stdout).lines();
+    let address = loop {
+        let line = lines.next().context("the server ended before it listened")??;
+        if let Some((_, url)) = line.split_once("listening on http://") {
+            break url.trim().parse().with_context(|| format!("no address: {url}"))?;
+        }
+    };
+    // Whatever it prints later is read, so that it never waits for a reader.
+    std::thread::spawn(move || lines.for_each(drop));
+    Ok((child, address))
 }
 
 /// Builds `chips` in the profile of this program, and says where it is.
