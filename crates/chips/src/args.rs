@@ -148,6 +148,13 @@ pub fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Reads a number of days, one or more.
+pub fn days(text: &str) -> Result<Duration, String> {
+    let days = text.parse::<u32>().ok().filter(|days| (1..=36_500).contains(days));
+    days.map(|days| Duration::from_secs(u64::from(days) * 86_400))
+        .ok_or_else(|| "a whole number of days, from 1 to 36500, like 90".to_owned())
+}
+
 /// A length of time in milliseconds, held within what the store counts in.
 pub fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)

@@ -61,6 +61,8 @@ keys! {
     public_metrics: bool = Switch switch("public_metrics", "BOOL", args::switch);
     /// What is logged.
     log: Option<String> = Maybe maybe("log", "FILTER", logging::filter_text);
+    /// How many days events are kept at least.
+    retain: Option<Duration> = Maybe maybe("retain", "DAYS", args::days);
     /// How long a call of an MCP tool waits.
     mcp_slice: Option<Duration> = Maybe maybe("mcp.slice", "TIME", args::span);
     /// How often a call that waits says so.
@@ -81,6 +83,7 @@ impl Settings {
             allow_outbound: self.allow_outbound.clone(),
             insecure: self.insecure,
             public_metrics: self.public_metrics,
+            retain: self.retain,
             mcp: Pace { slice: self.mcp_slice, beat: self.mcp_beat },
             ..Config::on(self.listen)
         }

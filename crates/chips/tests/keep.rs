@@ -8,6 +8,8 @@ mod support;
 mod erase;
 #[path = "keep/export.rs"]
 mod export;
+#[path = "keep/retain.rs"]
+mod retain;
 
 /// Runs a command up to the `number`th point at which it can be stopped, and kills it there: where that was. Nothing where
 /// it ends well before.

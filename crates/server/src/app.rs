@@ -172,7 +172,8 @@ impl Server {
         let AppState { store, stopping, config, .. } = state.clone();
         let connections = Connections::new(router(state.clone()), &config);
         let deadlines = tokio::spawn(workers::deadlines::run(state.clone()));
-        let notices = tokio::spawn(workers::notify::run(state));
+        let notices = tokio::spawn(workers::notify::run(state.clone()));
+        let retention = tokio::spawn(workers::retain::run(state));
 
         let failed = tokio::select! {
             () = stop.cancelled() => None,
@@ -187,6 +188,9 @@ impl Server {
         }
         if let Err(error) = notices.await {
             tracing::error!(%error, "the worker that tells people panicked");
+        }
+        if let Err(error) = retention.await {
+            tracing::error!(%error, "the worker that drops old events panicked");
         }
         // A store that failed while requests drained has failed all the same.
         let failed = match failed {

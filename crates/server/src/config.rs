@@ -23,6 +23,8 @@ pub struct Config {
     pub public_metrics: bool,
     /// Origins that may be sent to though they are not public or not https: of webhooks, push services and the like.
     pub allow_outbound: Vec<Url>,
+    /// How long events are kept at least; what is older goes. Nothing: for ever.
+    pub retain: Option<Duration>,
     /// How long a call of an MCP tool waits, and how often it says so.
     pub mcp: chips_mcp::Pace,
     /// How long and how much; the defaults are the contract's.
@@ -71,6 +73,7 @@ impl Config {
             insecure: false,
             public_metrics: false,
             allow_outbound: Vec::new(),
+            retain: None,
             mcp: chips_mcp::Pace::default(),
             limits: Limits::default(),
             simulation: None,

@@ -120,6 +120,8 @@ impl Follow {
             }
             if self.query.after < *self.head.borrow_and_update() {
                 match self.state.store.events(&self.caller.identity, &self.query).await {
+                    // It fell behind what is kept. The client resumes, and is told so with 410.
+                    Ok(batch) if batch.kept_from > self.query.after + 1 => return None,
                     // A read always gets on; one that did not is waited after rather than repeated at once.
                     Ok(batch) if batch.through > self.query.after => {
                         self.query.after = batch.through;

@@ -2,3 +2,4 @@
 
 pub mod deadlines;
 pub mod notify;
+pub mod retain;

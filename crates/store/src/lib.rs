@@ -88,6 +88,23 @@ pub enum DeadlineChange {
     Closed(Timestamp, WorkspaceId, AskId),
 }
 
+/// Where dropping has come to ([`Store::drop_older`]); a round begins with the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropPlace {
+    /// The log of the workspace after the one with this number is cut.
+    Log(i64),
+    /// What was cut off the log of a workspace is deleted, after this place.
+    Asks(i64, i64),
+    /// Runs are deleted, after the one with this number.
+    Runs(i64),
+}
+
+impl Default for DropPlace {
+    fn default() -> Self {
+        Self::Log(0)
+    }
+}
+
 /// What names the run whose lease a request renews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LeaseOf {
@@ -219,6 +236,25 @@ impl Store {
     /// The `seq` of the workspace's last event, as a value to wait on. Carries no data: read the log after it changed.
     pub fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
         on!(self, backend => backend.head(workspace_id))
+    }
+
+    /// The `seq` that the workspace's log begins with: 1, or what follows the last event that was dropped.
+    pub fn kept_from(&self, workspace_id: WorkspaceId) -> u64 {
+        on!(self, backend => backend.kept_from(workspace_id))
+    }
+
+    /// One bounded step of dropping what is older than `before`: of each log everything up to the first event that is younger or
+    /// belongs to an open ask, with what is derived from it; and runs that ended before and have no ask left. Gives how many events a log
+    /// lost by it, and where the next step begins; nothing where that was the last.
+    ///
+    /// # Errors
+    /// The store can't be read or can't take writes. The same step may be tried again.
+    pub async fn drop_older(
+        &self,
+        before: Timestamp,
+        place: DropPlace,
+    ) -> Result<(u64, Option<DropPlace>), WriteError> {
+        on!(self, backend => backend.drop_older(before, place).await)
     }
 
     /// Resolves once the ask is closed (or the store ends). Take it *before* reading the ask, so that no close falls between.

@@ -31,6 +31,8 @@ pub struct EventsBatch {
     pub through: u64,
     /// The workspace's last `seq`.
     pub head: u64,
+    /// The `seq` that the log begins with; where that is more than one after the query's `after`, events between the two were dropped.
+    pub kept_from: u64,
 }
 
 /// Which asks.

@@ -13,6 +13,7 @@ mod outbox;
 mod pool;
 mod random;
 pub mod rehearse;
+mod retain;
 pub(crate) mod rows;
 mod runs;
 pub(crate) mod scrub;
@@ -204,6 +205,37 @@ impl Sqlite {
 
     pub(crate) fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
         self.inner.shared.log(workspace_id).subscribe()
+    }
+
+    pub(crate) fn kept_from(&self, workspace_id: WorkspaceId) -> u64 {
+        self.inner.shared.log(workspace_id).kept_from()
+    }
+
+    pub(crate) async fn drop_older(
+        &self,
+        before: Timestamp,
+        place: DropPlace,
+    ) -> Result<(u64, Option<DropPlace>), WriteError> {
+        match place {
+            DropPlace::Log(after) => {
+                let find = move |connection: &rusqlite::Connection| retain::cut(connection, after, before);
+                match self.inner.pool.read(find).await.map_err(unread)? {
+                    Some(cut) => {
+                        let next = cut.place();
+                        Ok((self.write(retain::BeginLater(cut)).await?, Some(next)))
+                    }
+                    None => Ok((0, Some(DropPlace::Runs(0)))),
+                }
+            }
+            DropPlace::Asks(ws_no, after) => {
+                let next = self.write(retain::DeleteAsks { ws_no, after }).await?;
+                Ok((0, Some(next.map_or(DropPlace::Log(ws_no), |after| DropPlace::Asks(ws_no, after)))))
+            }
+            DropPlace::Runs(after) => {
+                let next = self.write(retain::DeleteRuns { after, before }).await?;
+                Ok((0, next.map(DropPlace::Runs)))
+            }
+        }
     }
 
     pub(crate) fn closing(&self, workspace_id: WorkspaceId, ask_id: AskId) -> oneshot::Receiver<()> {

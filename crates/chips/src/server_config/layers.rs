@@ -246,6 +246,7 @@ impl Reader {
             (Shape::List, _) => Err("a list in brackets: [\"one\", \"two\"]"),
             (Shape::Path, DeValue::String(path)) => Ok(vec![source.path(path)]),
             (_, DeValue::String(text)) => Ok(vec![text.as_ref().to_owned()]),
+            (Shape::Maybe, DeValue::Integer(_)) => Ok(vec![text.get(span.clone()).unwrap_or_default().to_owned()]),
             (_, _) => Err("a text in quotes"),
         };
         match texts {

@@ -160,6 +160,18 @@ fn not_ahead(after: u64, head: u64) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// What a cursor is told that is older than what is kept.
+fn gone(after: u64, kept_from: u64) -> ApiError {
+    let kept = kept_from - 1;
+    ApiError::new(
+        ProblemCode::CursorGone,
+        format!(
+            "events up to {kept} are not kept any more, so not all that came after {after} can be read; read what stands now \
+             (`GET /v1/asks`) and go on from its `head`, or from `after={kept}` for all events that are kept"
+        ),
+    )
+}
+
 /// `GET /v1/events`: a page of the log.
 ///
 /// Where one read of the store gives all of it, the page goes out in one piece; a larger one is read while the client takes
@@ -172,15 +184,18 @@ pub async fn page(
 ) -> Result<Response, ApiError> {
     let params = Params::read(uri.query(), &["after", "limit", "type", "run_id", "ask_id", "log"])?;
     let mut query = filters(&params)?;
-    query.after = params.number("after", 0..=u64::MAX)?.unwrap_or(0);
+    let workspace_id = caller.identity.sender.workspace_id;
+    let after = params.number("after", 0..=u64::MAX)?;
+    query.after = after.unwrap_or(state.store.kept_from(workspace_id) - 1);
     let limit = params.number("limit", 1..=LARGEST_PAGE)?.unwrap_or(PAGE);
     same_log(&state, &params)?;
-    not_ahead(query.after, *state.store.head(caller.identity.sender.workspace_id).borrow())?;
+    not_ahead(query.after, *state.store.head(workspace_id).borrow())?;
     let heard = Heard::of(&state, &caller.identity, &method);
     heard.filtered_by(query.run_id, query.ask_id);
 
-    let mut pages =
-        Pages { state, caller, heard, query, left: usize::try_from(limit).unwrap_or(BATCH), begun: false, done: false };
+    let left = usize::try_from(limit).unwrap_or(BATCH);
+    let named = after.is_some();
+    let mut pages = Pages { state, caller, heard, query, left, named, begun: false, done: false };
     let first = pages.next().await?.unwrap_or_default();
     if pages.done {
         return Ok((json_header(), first).into_response());
@@ -209,6 +224,8 @@ struct Pages {
     heard: Heard,
     query: EventsQuery,
     left: usize,
+    /// Whether the client named the place to begin at; else the page begins with what is kept.
+    named: bool,
     begun: bool,
     done: bool,
 }
@@ -226,6 +243,10 @@ impl Pages {
         loop {
             self.query.limit = self.left.min(BATCH);
             let batch = self.state.store.events(&self.caller.identity, &self.query).await?;
+            if self.query.after + 1 < batch.kept_from && self.named {
+                return Err(gone(self.query.after, batch.kept_from));
+            }
+            self.named = true;
             for record in &batch.records {
                 if self.begun {
                     text.put_u8(b',');
@@ -270,6 +291,10 @@ pub async fn stream(
     let now_at = *head.borrow();
     query.after = resumed.or(after).unwrap_or(now_at);
     not_ahead(query.after, now_at)?;
+    let kept_from = state.store.kept_from(caller.identity.sender.workspace_id);
+    if query.after + 1 < kept_from {
+        return Err(gone(query.after, kept_from));
+    }
     let heard = Heard::of(&state, &caller.identity, &method);
     heard.filtered_by(query.run_id, query.ask_id);
     let body = if method == Method::HEAD {

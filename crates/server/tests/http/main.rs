@@ -12,6 +12,7 @@ mod notices;
 mod operate;
 mod public;
 mod random;
+mod retention;
 mod shutdown;
 mod support;
 mod v1_asks;

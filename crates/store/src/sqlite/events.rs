@@ -17,14 +17,18 @@ const BYTES: usize = 4 << 20;
 
 /// What fits the query up to `head`, the last event that everybody has been told of.
 pub(crate) fn read(connection: &Connection, viewer: &Identity, query: &EventsQuery, head: u64) -> Result<EventsBatch> {
-    let empty = |head: u64| EventsBatch { records: Vec::new(), through: query.after.max(head), head };
-    let Some(ws_no) = rows::workspace_no(connection, viewer.sender.workspace_id)? else { return Ok(empty(0)) };
+    let none = EventsBatch { kept_from: 1, ..EventsBatch::default() };
+    let Some(ws_no) = rows::workspace_no(connection, viewer.sender.workspace_id)? else {
+        return Ok(EventsBatch { through: query.after, ..none });
+    };
+    let (kept_from, _) = rows::kept_from(connection, ws_no)?;
+    let empty = |head: u64| EventsBatch { through: query.after.max(head), head, kept_from, ..EventsBatch::default() };
     if query.after >= head {
         // The file may be ahead of what was told, for the moment between a commit and the wake-up.
         let head = if query.after > head { rows::head(connection, ws_no)?.0.max(head).min(query.after) } else { head };
         return Ok(empty(head));
     }
-    let mut batch = Collected::new(query, head);
+    let mut batch = Collected::new(query, head, kept_from);
     if let Some(ask_id) = query.ask_id {
         of_ask(connection, viewer, ws_no, ask_id, &mut batch)?;
     } else if let Some(run_id) = query.run_id {
@@ -47,14 +51,16 @@ struct Collected<'a> {
 }
 
 impl<'a> Collected<'a> {
-    fn new(query: &'a EventsQuery, head: u64) -> Self {
-        let batch = EventsBatch { records: Vec::new(), through: head, head };
+    fn new(query: &'a EventsQuery, head: u64, kept_from: u64) -> Self {
+        let batch = EventsBatch { records: Vec::new(), through: head, head, kept_from };
         Self { query, batch, bytes: 0, full: false }
     }
 
     /// The first and the last place to look at.
     fn range(&self, ws_no: i64) -> (i64, i64) {
-        (rows::pos(ws_no, self.query.after + 1), rows::pos(ws_no, self.batch.head))
+        // What stands before the log belongs to an ask that is not gone yet, and not to the log.
+        let first = self.batch.kept_from.max(self.query.after + 1);
+        (rows::pos(ws_no, first), rows::pos(ws_no, self.batch.head))
     }
 
     fn wants(&self, type_code: i64) -> bool {

@@ -1,7 +1,7 @@
 //! What the writer and those who wait for it share: the newest records, wake-ups, and how the store fares.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use chips_protocol::{AskId, WorkspaceId};
@@ -112,6 +112,8 @@ impl Shared {
 /// The newest records of one workspace, and the wake-up for those who wait for more.
 pub(crate) struct Log {
     head: watch::Sender<u64>,
+    /// The `seq` that the log begins with.
+    kept_from: AtomicU64,
     ring: RwLock<Ring>,
 }
 
@@ -124,7 +126,7 @@ struct Ring {
 
 impl Log {
     fn new(head: u64) -> Self {
-        Self { head: watch::Sender::new(head), ring: RwLock::default() }
+        Self { head: watch::Sender::new(head), kept_from: AtomicU64::new(1), ring: RwLock::default() }
     }
 
     /// The `seq` of the last event that was told of.
@@ -144,6 +146,21 @@ impl Log {
         while ring.records.len() > RING_RECORDS || (ring.bytes > RING_BYTES && ring.records.len() > 1) {
             let Some(oldest) = ring.records.pop_front() else { break };
             ring.bytes -= oldest.json.len();
+        }
+    }
+
+    /// The `seq` that the log begins with.
+    pub(crate) fn kept_from(&self) -> u64 {
+        self.kept_from.load(Ordering::SeqCst)
+    }
+
+    /// Has the log begin with this `seq`; it never begins earlier again.
+    pub(crate) fn keep_from(&self, seq: u64) {
+        self.kept_from.fetch_max(seq, Ordering::SeqCst);
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        while let Some(oldest) = ring.records.front().map(Arc::clone).filter(|oldest| oldest.seq < seq) {
+            ring.bytes -= oldest.json.len();
+            ring.records.pop_front();
         }
     }
 
@@ -174,7 +191,7 @@ impl Log {
             return None;
         }
         let skipped = usize::try_from((query.after + 1).checked_sub(first)?).ok()?;
-        let mut batch = EventsBatch { records: Vec::new(), through: head, head };
+        let mut batch = EventsBatch { records: Vec::new(), through: head, head, kept_from: self.kept_from() };
         for record in ring.records.range(skipped..) {
             if fits(record, viewer, query) {
                 if batch.records.len() >= query.limit {

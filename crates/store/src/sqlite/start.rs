@@ -63,7 +63,7 @@ pub(super) fn open(dir: &Path, options: &Options) -> Result<Inner, OpenError> {
         let shared =
             Arc::new(Shared::new(clock.clone(), log_id, keys, usages, epoch.unsigned_abs(), deadlines.clone()));
         for found in &workspaces {
-            shared.log_from(found.id, found.head);
+            shared.log_from(found.id, found.head).keep_from(found.kept_from);
         }
         Ok(shared)
     };
@@ -108,6 +108,7 @@ struct Found {
     id: WorkspaceId,
     head: u64,
     last_ts: Timestamp,
+    kept_from: u64,
 }
 
 fn workspaces(connection: &Connection) -> rusqlite::Result<Vec<Found>> {
@@ -116,7 +117,7 @@ fn workspaces(connection: &Connection) -> rusqlite::Result<Vec<Found>> {
     rows.map(|row| {
         let (ws_no, id) = row?;
         let (head, last_ts) = rows::head(connection, ws_no)?;
-        Ok(Found { id, head, last_ts })
+        Ok(Found { id, head, last_ts, kept_from: rows::kept_from(connection, ws_no)?.0 })
     })
     .collect()
 }

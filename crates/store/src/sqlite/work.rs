@@ -67,11 +67,15 @@ impl Work<'_> {
 
     /// The event at a place, from memory where it is new.
     pub(crate) fn record(&self, scene: &Scene, pos: i64) -> Result<Arc<Record>> {
+        self.find_record(scene, pos)?.ok_or_else(|| rows::odd("the log", format_args!("nothing at {pos}")))
+    }
+
+    fn find_record(&self, scene: &Scene, pos: i64) -> Result<Option<Arc<Record>>> {
         let place = self.state.places.get(&scene.workspace_id);
-        if let Some(record) = place.and_then(|place| place.log.record(rows::seq(pos))) {
-            return Ok(record);
+        match place.and_then(|place| place.log.record(rows::seq(pos))) {
+            Some(record) => Ok(Some(record)),
+            None => rows::record_at(self.connection, pos),
         }
-        rows::record_at(self.connection, pos)?.ok_or_else(|| rows::odd("the log", format_args!("nothing at {pos}")))
     }
 
     /// The event that the sender's accepted write with this key appended.
@@ -81,8 +85,10 @@ impl Work<'_> {
             keys.places(keys.hash(sender, key)).collect()
         };
         for pos in places {
-            let record = self.record(scene, pos)?;
-            if is_write_of(&record.event, sender, key) {
+            // One that this very transaction drops is not there any more, though its hash still is.
+            if let Some(record) = self.find_record(scene, pos)?
+                && is_write_of(&record.event, sender, key)
+            {
                 return Ok(Some(record));
             }
         }

@@ -114,6 +114,10 @@ pub(crate) enum Effect {
     Deadline(DeadlineChange),
     Closed(WorkspaceId, chips_protocol::AskId),
     Access(u64),
+    /// The log begins with this `seq`.
+    KeptFrom(Arc<Log>, u64),
+    /// The event at this place is gone, and with it its key's hash.
+    Unkeyed(i64, i64),
 }
 
 /// How to take back what a job changed in memory.
@@ -420,6 +424,10 @@ impl Writer {
                 Effect::Closed(workspace_id, ask_id) => closed.push((workspace_id, ask_id)),
                 Effect::Access(epoch) => {
                     shared.access.send_replace(epoch);
+                }
+                Effect::KeptFrom(log, seq) => log.keep_from(seq),
+                Effect::Unkeyed(hash, pos) => {
+                    shared.keys.write().unwrap_or_else(std::sync::PoisonError::into_inner).remove(hash, pos);
                 }
             }
         }

@@ -12,5 +12,6 @@ mod faults;
 mod folder;
 mod model;
 mod notices;
+mod retain;
 mod support;
 mod time;
