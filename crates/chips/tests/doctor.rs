@@ -86,6 +86,19 @@ fn files_that_the_server_can_t_write_are_wrong() {
 }
 
 #[test]
+fn a_write_ahead_log_that_nobody_moves_is_wrong() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    // As long as one, and empty: nothing of it is on the disk.
+    std::fs::File::create(machine.data().join("chips.db-wal")).unwrap().set_len(300 << 20).unwrap();
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    let found = wrong(&report);
+    assert!(found[0]["says"].as_str().unwrap().contains("write-ahead log has 300 MiB"), "{report}");
+    assert!(found[0]["mend"].as_str().unwrap().contains("fuser"), "{report}");
+}
+
+#[test]
 fn a_named_folder_that_is_not_there_is_wrong_and_the_default_one_is_not_needed() {
     let machine = Machine::new();
     let (code, report) = examined(&machine, &["--data", machine.home().join("nowhere").to_str().unwrap()]);
