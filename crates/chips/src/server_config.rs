@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use chips_mcp::Pace;
 use chips_server::{Config, config};
+use ipnet::IpNet;
 use url::Url;
 
 pub use flags::{FileArg, Flags};
@@ -55,6 +56,8 @@ keys! {
     allow_host: Vec<String> = List list("allow_host", "NAME", config::allowed_host);
     /// Where messages may go though it is not public or not https.
     allow_outbound: Vec<Url> = List list("allow_outbound", "URL", config::outbound_origin);
+    /// Proxies whose word counts on whom a request comes from.
+    trust_proxy: Vec<IpNet> = List list("trust_proxy", "CIDR|ADDRESS", config::trusted_proxy);
     /// Whether plain http is served on an address that is not loopback.
     insecure: bool = Switch switch("insecure", "BOOL", args::switch);
     /// Whether `/metrics` is served to others than this machine.
@@ -81,6 +84,7 @@ impl Settings {
             public_url: self.public_url.clone(),
             allow_hosts: self.allow_host.clone(),
             allow_outbound: self.allow_outbound.clone(),
+            trust_proxy: self.trust_proxy.clone(),
             insecure: self.insecure,
             public_metrics: self.public_metrics,
             retain: self.retain,

@@ -3,7 +3,7 @@ const { body } = document, { page: view, person, token } = body.dataset, list = 
 const words = JSON.parse(body.dataset.words);
 const fill = (text, places) => text.replace(/\{(\w+)\}/g, (_, name) => places[name]);
 const say = (word, places) => fill(words[word], places);
-const counted = (word, n) => fill(words[word][Math.min(n, 2)], { n });
+const counted = (word, n, more) => fill(words[word][Math.min(n, 2)], { n: n + more });
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
@@ -87,6 +87,9 @@ on("click", (event) => {
 	if (event.detail && card && (raised || stirs(card))) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
+	} else if (isBusy(card) && !target.closest("a, .state")) {
+		// Where to look: what was chosen, and how it is undone.
+		one(".state", card)?.animate({ opacity: [.3, 1] }, 400);
 	} else if (target.closest(".all")) {
 		event.preventDefault();
 		shift(() => { target.closest("form").classList.remove("folded"); target.remove(); });
@@ -146,11 +149,14 @@ function totals() {
 	const sheet = one("#list");
 	if (!sheet) return;
 	const open = all("[data-state=open]", sheet), n = open.length, waiting = open.filter((card) => card.dataset.shelf === "waiting").length;
-	one("[data-hero]").textContent = counted("waits", waiting);
-	one("[data-also]").textContent = counted("also", n - waiting);
+	const more = "more" in sheet.dataset ? "+" : "";
+	if (!paged) {
+		one("[data-hero]").textContent = counted("waits", waiting, more);
+		one("[data-also]").textContent = counted("also", n - waiting, more);
+	}
 	// What is sifted or further down does not say how many there are in all.
 	if (sift) return;
-	const many = n + ("more" in sheet.dataset ? "+" : ""), badge = one("[data-count]");
+	const many = n + more, badge = one("[data-count]");
 	document.title = (n ? `(${many}) ` : "") + document.title.replace(/^\(\d+\+?\) /, "");
 	badge.hidden = !n;
 	badge.textContent = many;
@@ -199,8 +205,13 @@ function line(box, text, ...more) {
 	if (text) box.append(make("div", { className: "state", role: "status" }, make("span", {}, text), ...more));
 }
 const mark = (card, ...what) => line(one(".box", card), ...what);
+// While an answer is under way, or can be undone, nothing else on its card can be chosen.
+function lock(card, on) {
+	card.classList.toggle("sending", on);
+	all("form button, form textarea", card).forEach((it) => { it.ariaDisabled = on || null; });
+}
 function free(card) {
-	card.classList.remove("sending");
+	lock(card, false);
 	all(".sent", card).forEach((by) => by.classList.remove("sent"));
 	mark(card);
 }
@@ -229,7 +240,7 @@ on("submit", (event) => {
 		hold(card.dataset.ask, [person, `${data}`, what, one(".prompt", form).textContent]);
 		send(card, form.action, data, unsent, 0);
 	}, room = (card.dataset.deadline ?? Infinity) - now();
-	card.classList.add("sending");
+	lock(card, true);
 	by?.classList.add("sent");
 	// The chance to undo never takes an answer near its deadline.
 	const wait = by?.matches(".tap .chip") && room >= 10000 ? Math.min(body.dataset.undo, room - 2000) : 0;
@@ -252,7 +263,9 @@ function defer(card, by, wait, go) {
 	});
 	const shows = setInterval(show, 250), flush = () => end(() => { mark(card); go(); }), sends = setTimeout(flush, wait);
 	const undo = button("undo", takeBack);
-	pending.set(card, { flush, takeBack });
+	// Answered elsewhere by the same person: what waits is not sent.
+	const drop = () => end(() => line(one(".box", byId(card.dataset.ask)), say("overtaken", { what: what.textContent })));
+	pending.set(card, { flush, takeBack, drop });
 	show();
 	mark(card, text, undo);
 	if (inside) undo.focus({ preventScroll: true });
@@ -402,6 +415,13 @@ async function refresh(id) {
 		else shift(() => { card.remove(); totals(); });
 	}
 }
+// Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
+async function overtaken(card) {
+	const response = await fetch(`/fragments/asks/${card.dataset.ask}?view=${piece}${sift}`).catch(() => ({}));
+	const fresh = response.ok && one("[data-own]", parsed(await response.text())), waits = pending.get(card);
+	if (fresh && waits) place(fresh);
+	waits?.[fresh ? "drop" : "flush"]();
+}
 async function resync(force) {
 	if (asking || over) return;
 	asking = true;
@@ -449,9 +469,8 @@ function connect() {
 		const id = event.ask_id, card = byId(id);
 		seen = Math.max(seen, event.seq);
 		note(id, event.seq);
-		// Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
-		pending.get(card)?.flush();
-		if (card ? !isBusy(card) : list && !paged) refresh(id);
+		if (pending.has(card)) overtaken(card);
+		else if (card ? !isBusy(card) : list && !paged) refresh(id);
 	});
 	source.onerror = () => { if (source.readyState === 2) resync(); };
 }
@@ -482,6 +501,19 @@ onkeydown = onpointermove = onpointerdown = () => {
 	navigator.sendBeacon("/present", new URLSearchParams({ token }));
 };
 
+// So does one that shows a question, once for each: a visible page is what makes it seen.
+const shown = new Set();
+function witness() {
+	if (document.hidden) return;
+	const cards = all(".card.open").filter(({ id }) => {
+		const { top, bottom } = byId(`p-${id}`).getBoundingClientRect();
+		return !shown.has(id) && bottom > 60 && top < innerHeight - 60;
+	});
+	const data = new URLSearchParams({ token }), ids = cards.map(({ id }) => id).slice(0, 50);
+	ids.forEach((id) => data.append("ask", id));
+	if (ids.length && navigator.sendBeacon("/seen", data)) ids.forEach((id) => shown.add(id));
+}
+
 let ticks = 0, ticked = Date.now();
 function tick() {
 	if (source && Math.abs(Date.now() - ticked - 1000) > 5000) wake();
@@ -494,6 +526,7 @@ if (list || view === "ask") {
 	totals();
 	connect();
 	setInterval(watch, 1000);
+	setInterval(witness, 1000);
 	on("visibilitychange", () => {
 		hidden = document.hidden && tickOf();
 		if (hidden) flushAll(); else wake();

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use url::Url;
 
+pub use crate::http::forwarded::trusted as trusted_proxy;
 use crate::http::hosts::AllowedHost;
 use crate::simulation::Simulation;
 
@@ -25,6 +27,8 @@ pub struct Config {
     pub allow_outbound: Vec<Url>,
     /// How long events are kept at least; what is older goes. Nothing: for ever.
     pub retain: Option<Duration>,
+    /// Proxies whose `X-Forwarded-For` says whom a request comes from.
+    pub trust_proxy: Vec<IpNet>,
     /// How long a call of an MCP tool waits, and how often it says so.
     pub mcp: chips_mcp::Pace,
     /// How long and how much; the defaults are the contract's.
@@ -74,6 +78,7 @@ impl Config {
             public_metrics: false,
             allow_outbound: Vec::new(),
             retain: None,
+            trust_proxy: Vec::new(),
             mcp: chips_mcp::Pace::default(),
             limits: Limits::default(),
             simulation: None,

@@ -3,6 +3,7 @@
 
 pub mod accept;
 pub mod body;
+pub mod forwarded;
 pub mod guard;
 pub mod hosts;
 pub mod layers;

@@ -58,6 +58,7 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/fragments/asks/{ask_id}", get(ask::piece))
         .route("/live", get(live::stream))
         .route("/present", post(present::touched))
+        .route("/seen", post(present::seen))
         .route("/assets/{name}", get(assets::serve))
         .route("/manifest.webmanifest", get(install::manifest))
         .route("/sw.js", get(install::serve_worker))

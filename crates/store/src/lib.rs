@@ -17,7 +17,7 @@ pub mod secret;
 pub mod session;
 mod sqlite;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use clock::Clock;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
 pub use figures::{Budgets, Distribution, Stats};
-pub use notice::{Attempt, Endpoint, NewEndpoint, Notice};
+pub use notice::{Attempt, Endpoint, NewEndpoint, Notice, Sighting};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
 pub use session::{Device, Proof, Session, SignInState, SignedIn};
@@ -231,6 +231,28 @@ impl Store {
     /// Notes, some time later, that the answer of this ask went out to the harness. The first time stands; a crash may lose it.
     pub fn mark_delivered(&self, workspace_id: WorkspaceId, ask_id: AskId) {
         on!(self, backend => backend.mark_delivered(workspace_id, ask_id));
+    }
+
+    /// Notes, some time later, that a person saw this ask: a visible page of theirs showed it. The first time stands; what was
+    /// closed before is not noted, and a crash may lose it. Whether the person may see it is asked before.
+    pub fn mark_seen(&self, workspace_id: WorkspaceId, ask_id: AskId, person: PersonId) {
+        on!(self, backend => backend.mark_seen(workspace_id, ask_id, person));
+    }
+
+    /// Who has seen an ask, each the first time, in their order; nothing where the viewer may not see the ask.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn seen(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Vec<Sighting>>, StoreError> {
+        on!(self, backend => backend.seen(viewer, ask_id).await)
+    }
+
+    /// What everybody in a workspace is called, also those who can't sign in any more.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn names(&self, workspace_id: WorkspaceId) -> Result<HashMap<PersonId, String>, StoreError> {
+        on!(self, backend => backend.names(workspace_id).await)
     }
 
     /// The `seq` of the workspace's last event, as a value to wait on. Carries no data: read the log after it changed.

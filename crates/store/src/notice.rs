@@ -97,3 +97,12 @@ pub struct Attempt {
     /// What the other side said.
     pub detail: String,
 }
+
+/// That a person has seen an ask: a visible page of the inbox showed it to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    /// Who.
+    pub by: Named,
+    /// When first.
+    pub at: Timestamp,
+}

@@ -17,6 +17,7 @@ mod retain;
 pub(crate) mod rows;
 mod runs;
 pub(crate) mod scrub;
+mod seen;
 mod shared;
 mod sign_in;
 mod start;
@@ -201,6 +202,22 @@ impl Sqlite {
         self.note(|lazy| {
             lazy.delivered.entry((workspace_id, ask_id)).or_insert(now);
         });
+    }
+
+    pub(crate) fn mark_seen(&self, workspace_id: WorkspaceId, ask_id: AskId, person: PersonId) {
+        let now = self.clock().now();
+        self.note(|lazy| {
+            lazy.seen.entry((workspace_id, ask_id, person)).or_insert(now);
+        });
+    }
+
+    pub(crate) async fn seen(&self, viewer: &Identity, ask_id: AskId) -> Result<Option<Vec<Sighting>>, StoreError> {
+        let (viewer, now) = (viewer.clone(), self.clock().now());
+        self.inner.pool.read(move |connection| seen::list(connection, &viewer, ask_id, now)).await
+    }
+
+    pub(crate) async fn names(&self, workspace_id: WorkspaceId) -> Result<HashMap<PersonId, String>, StoreError> {
+        self.inner.pool.read(move |connection| seen::names(connection, workspace_id)).await
     }
 
     pub(crate) fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {

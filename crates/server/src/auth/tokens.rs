@@ -68,7 +68,10 @@ impl FromRequestParts<AppState> for Caller {
         }
         if let Some(peer) = parts.extensions.get::<Peer>() {
             let now = state.store.clock().now();
-            state.token_failures.failed(peer.address.ip(), now).map_err(ApiError::rate_limited)?;
+            state.token_failures.failed(peer.client, now).map_err(|wait| {
+                tracing::info!(peer = %peer.client, "too many wrong tokens");
+                ApiError::rate_limited(wait)
+            })?;
         }
         Err(ApiError::unauthenticated())
     }

@@ -17,7 +17,7 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument, Span};
 
 use super::problem::PROBLEM_JSON;
-use super::{ApiError, Peer, query};
+use super::{ApiError, Peer, forwarded, query};
 use crate::app::AppState;
 use crate::inbox;
 use crate::metrics::RouteClass;
@@ -41,8 +41,15 @@ const SECURITY: [(HeaderName, HeaderValue); 6] = [
 ];
 
 /// The layer around every route and fallback.
-pub async fn outer(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub async fn outer(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
+    let client = request
+        .extensions()
+        .get::<Peer>()
+        .map(|peer| forwarded::client(peer.address.ip(), request.headers(), &state.config.trust_proxy));
+    if let Some((peer, client)) = request.extensions_mut().get_mut::<Peer>().zip(client) {
+        peer.client = client;
+    }
     let id = state.requests.of(request.headers());
     // The route and never the path: a path can hold a sign-in link's secret, and a query anything.
     let matched = request.extensions().get::<MatchedPath>().cloned();

@@ -48,7 +48,7 @@ pub(crate) async fn piece(
     query: Result<Query<PieceQuery>, QueryRejection>,
     sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
-    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
+    let sift = Sift::read(sift);
     let view = query.map(|query| query.0.view).unwrap_or_default();
     person.visit.piece = Some(Detail::of(view.as_bytes()));
     match find(&state, &person, &ask_id).await {
@@ -85,10 +85,17 @@ pub(crate) async fn respond(
         Err(fault) => return person.visit.unreadable(&fault),
     };
     let detail = person.visit.piece.unwrap_or(Detail::Page);
-    let mut card = Card::new(ask, run.as_ref(), &person.viewer(), detail, typed, notice);
+    let viewer = match person.viewer_of(&state.store, [ask]).await {
+        Ok(viewer) => viewer,
+        Err(fault) => return person.visit.unreadable(&fault),
+    };
+    let mut card = Card::new(ask, run.as_ref(), &viewer, detail, typed, notice);
     if detail == Detail::Page {
-        match state.store.attempts(person.identity(), ask.ask_id).await {
-            Ok(attempts) => card = card.with_attempts(&attempts.unwrap_or_default(), &person.viewer()),
+        let (store, identity) = (&state.store, person.identity());
+        match tokio::try_join!(store.attempts(identity, ask.ask_id), store.seen(identity, ask.ask_id)) {
+            Ok((attempts, seen)) => {
+                card = card.with_story(&attempts.unwrap_or_default(), &seen.unwrap_or_default(), &viewer);
+            }
             Err(fault) => return person.visit.unreadable(&fault),
         }
     }

@@ -4,13 +4,16 @@ mod attempts;
 mod form;
 mod outcome;
 mod silence;
+mod story;
+
+use std::collections::HashMap;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 use chips_protocol::api::{Ask, AskState, Named, Run, Tier};
 use chips_protocol::text::shown;
-use chips_protocol::{OnNoAnswer, QuestionAsk, Timestamp};
-use chips_store::{Attempt, Identity};
+use chips_protocol::{OnNoAnswer, PersonId, QuestionAsk, Timestamp};
+use chips_store::{Attempt, Identity, Sighting};
 use sha2::{Digest, Sha256};
 
 use super::html::{self, Html, TimeAs};
@@ -19,6 +22,7 @@ use super::words::Words;
 pub(crate) use form::{Notice, OpenForm, Typed, TypedQuestion};
 pub(crate) use outcome::{Closed, sentence};
 pub(crate) use silence::Silence;
+use story::{Step, story};
 
 /// Characters of a prompt after which a card in a list shows it folded.
 const LONG_PROMPT: usize = 420;
@@ -35,6 +39,8 @@ pub(crate) struct Viewer<'a> {
     pub now: Timestamp,
     /// The session's form token.
     pub token: &'a str,
+    /// What people are called of whom an ask says no more than the id; empty where nobody asked for it.
+    pub names: HashMap<PersonId, String>,
 }
 
 /// How much of a card is shown.
@@ -152,6 +158,8 @@ pub(crate) struct Card {
     /// It follows a card of the same run.
     pub again: bool,
     body: Body,
+    /// The viewer answered it.
+    own: bool,
     /// It is open, and nobody could be told of it outside the inbox.
     untold: bool,
     story: Vec<Step>,
@@ -164,18 +172,6 @@ enum Body {
     Open(Box<OpenForm>),
     Stub(Vec<String>),
     Closed(Box<Closed>),
-}
-
-/// A step of a question's story.
-struct Step {
-    what: Html,
-    when: Option<Html>,
-    /// It has happened.
-    done: bool,
-    /// It went wrong.
-    bad: bool,
-    /// When, for the order.
-    at: Option<Timestamp>,
 }
 
 impl Card {
@@ -222,14 +218,17 @@ impl Card {
             detail,
             again: false,
             body,
+            own: ask.state == AskState::Answered
+                && ask.answerer.as_ref().is_some_and(|by| outcome::is_viewer(by.id, viewer)),
             untold: ask.state == AskState::Open && !ask.reachable,
             story: if detail == Detail::Page { story(ask, viewer) } else { Vec::new() },
         }
     }
 
-    /// The same with every try to tell somebody in its story.
-    pub fn with_attempts(mut self, attempts: &[Attempt], viewer: &Viewer<'_>) -> Self {
+    /// The same with every try to tell somebody in its story, and with everybody who saw it.
+    pub fn with_story(mut self, attempts: &[Attempt], seen: &[Sighting], viewer: &Viewer<'_>) -> Self {
         attempts::tell(&mut self.story, attempts, viewer);
+        story::tell_seen(&mut self.story, seen, viewer);
         self
     }
 
@@ -240,38 +239,4 @@ impl Card {
     fn is_stub(&self) -> bool {
         matches!(self.body, Body::Stub(_))
     }
-}
-
-/// What has happened to an ask and what is still to come, in this order.
-fn story(ask: &Ask, viewer: &Viewer<'_>) -> Vec<Step> {
-    let w = viewer.w;
-    let asker = || Html::isolated(&ask.asker.name);
-    let who = |pattern| Html::phrase(pattern, &[("who", asker())]);
-    let step = |what, at: Option<Timestamp>, done| Step {
-        what,
-        when: at.map(|moment| html::time(moment, viewer.now, TimeAs::At, "{t}")),
-        done,
-        bad: false,
-        at,
-    };
-    let mut steps = vec![step(who(w.story_asked), Some(ask.ask.envelope.ts), true)];
-    let Some(answered) = ask.answer.as_ref().and_then(|event| event.as_answered()) else {
-        if let Some(deadline) = ask.deadline {
-            steps.push(step(Html::text(w.story_deadline), Some(deadline), false));
-        }
-        return steps;
-    };
-    steps.push(step(sentence(ask, viewer, usize::MAX, true), Some(answered.answered_at), true));
-    // Who settles or withdraws its own question needs no word of it, and who has acted on an answer has it.
-    if matches!(ask.state, AskState::Answered | AskState::TimedOut) {
-        match (ask.delivered_at, ask.acknowledged_at) {
-            (Some(moment), _) => steps.push(step(who(w.story_delivered), Some(moment), true)),
-            (None, None) => steps.push(step(who(w.story_not_delivered), None, false)),
-            (None, Some(_)) => {}
-        }
-    }
-    if let Some(moment) = ask.acknowledged_at {
-        steps.push(step(who(w.story_acted), Some(moment), true));
-    }
-    steps
 }

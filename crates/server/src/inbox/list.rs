@@ -65,7 +65,7 @@ struct InboxPage {
     list: Html,
 }
 
-/// What may stand behind `/`. Anything else is ignored: people follow links that others decorated.
+/// What may stand behind `/`, beside what it is sifted for. Anything else is ignored: people follow links that others decorated.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ListQuery {
     #[serde(default)]
@@ -83,7 +83,7 @@ pub(crate) async fn show(
     sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
     let query = query.map(|query| query.0).unwrap_or_default();
-    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
+    let sift = Sift::read(sift);
     match read(&state.store, &person, query.before.as_deref(), sift).await {
         Ok(list) => {
             let some = list.total != "0";
@@ -104,7 +104,7 @@ pub(crate) async fn fragment(
     sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
     let query = query.map(|query| query.0).unwrap_or_default();
-    let sift = sift.map(|sift| Sift::of(&sift.0)).unwrap_or_default();
+    let sift = Sift::read(sift);
     let head = *state.store.head(person.identity().sender.workspace_id).borrow();
     if query.head.as_deref() == Some(head.to_string().as_str()) {
         return (StatusCode::NO_CONTENT, [("x-chips-now", person.visit.now.ms().to_string())]).into_response();
@@ -118,26 +118,32 @@ pub(crate) async fn fragment(
 async fn read(store: &Store, person: &Person, before: Option<&str>, sift: Sift) -> Result<List, StoreError> {
     let before: Option<Cursor> = before.and_then(|cursor| cursor.parse().ok());
     let paged = before.is_some();
-    let viewer = person.viewer();
+    let identity = person.identity();
     let every = AsksQuery { filter: AskFilter::Open, limit: PAGE, ..AsksQuery::default() };
     let query = AsksQuery { space_id: sift.space, harness_id: sift.harness, before, ..every.clone() };
     // The list is as old as its head says: what was closed after it is left to the stream.
-    let open = store.asks(viewer.identity, &query).await?;
+    let mut open = store.asks(identity, &query).await?;
     // Those who ask, and how many there are in all, stand beside what is sifted.
-    let all = if query == every { None } else { Some(store.asks(viewer.identity, &every).await?) };
+    let all = if query == every && !sift.unreadable { None } else { Some(store.asks(identity, &every).await?) };
+    if sift.unreadable {
+        (open.asks, open.next) = (Vec::new(), None);
+    }
     let closed = if paged || sift.shelf.is_some() {
         Vec::new()
     } else {
-        just_closed(store, viewer.identity, viewer.now, open.head).await?
+        just_closed(store, identity, person.visit.now, open.head).await?
     };
     let all_asks = all.as_ref().map(|all| all.asks.as_slice()).unwrap_or_default();
-    let runs = runs_of(store, viewer.identity, open.asks.iter().chain(&closed).chain(all_asks)).await?;
-    let spaces = store.me(viewer.identity).await?.spaces;
+    let runs = runs_of(store, identity, open.asks.iter().chain(&closed).chain(all_asks)).await?;
+    let spaces = store.me(identity).await?.spaces;
+    let viewer = person.viewer_of(store, &closed).await?;
     let every = all.as_ref().unwrap_or(&open);
     let total = format!("{}{}", every.asks.len(), if every.next.is_some() { "+" } else { "" });
     let form = SiftForm::new(viewer.w, sift, &spaces, &every.asks, &runs);
+    // Further down the list, its head still says how many there are in all.
+    let counts = Counts::of(if sift.is_all() { every } else { &open });
     let closed: Vec<Ask> = closed.into_iter().filter(|ask| sift.takes(runs.get(&ask.ask.envelope.run_id))).collect();
-    Ok(List::new(&viewer, open, &closed, &runs, Frame { paged, sift, form, total }))
+    Ok(List::new(&viewer, open, &closed, &runs, Frame { paged, sift, form, total, counts }))
 }
 
 /// What stands around the cards.
@@ -146,6 +152,22 @@ struct Frame {
     sift: Sift,
     form: Option<SiftForm>,
     total: String,
+    counts: Counts,
+}
+
+/// How many of a page's questions wait, and how many go on by themselves.
+struct Counts {
+    waiting: usize,
+    also: usize,
+    /// There are more on the next page.
+    more: bool,
+}
+
+impl Counts {
+    fn of(page: &AsksPage) -> Self {
+        let waiting = page.asks.iter().filter(|ask| Shelf::of(ask) == Shelf::Waiting).count();
+        Self { waiting, also: page.asks.len() - waiting, more: page.next.is_some() }
+    }
 }
 
 impl List {
@@ -162,13 +184,19 @@ impl List {
         let waiting = shelf(Shelf::Waiting, WHOLE_FIRST);
         let (going, gone) = (shelf(Shelf::Going, WHOLE_OTHER), shelf(Shelf::Gone, WHOLE_OTHER));
         let words = &viewer.w.script;
+        let shown = frame.counts;
+        let counts = match frame.sift.shelf {
+            Some(Shelf::Waiting) => Counts { also: 0, ..shown },
+            Some(_) => Counts { waiting: 0, also: going.len() + gone.len(), ..shown },
+            None => shown,
+        };
         Self {
             w: viewer.w,
             head: open.head,
             now_ms: viewer.now.ms(),
             total: frame.total,
-            hero: counted(&words.waits, waiting.len()),
-            also: counted(&words.also, going.len() + gone.len()),
+            hero: counted(&words.waits, counts.waiting, counts.more),
+            also: counted(&words.also, counts.also, counts.more),
             sift: frame.form,
             sifted: !frame.sift.is_all(),
             kept: frame.sift.address(),
@@ -184,8 +212,9 @@ impl List {
 }
 
 /// A sentence with a number.
-fn counted(sentences: &Count, n: usize) -> Html {
-    Html::phrase(sentences.of(n), &[("n", Html::text(&n.to_string()))])
+fn counted(sentences: &Count, n: usize, more: bool) -> Html {
+    let said = format!("{n}{}", if more { "+" } else { "" });
+    Html::phrase(sentences.of(n), &[("n", Html::text(&said))])
 }
 
 /// The same asks with those of one run beside each other, where the most urgent of them stands.

@@ -1,5 +1,6 @@
 //! The frame around every page, who looks at it, and the pages that say no.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use askama::Template;
@@ -8,7 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html as HtmlBody, IntoResponse, Redirect, Response};
 use chips_protocol::Timestamp;
-use chips_store::{Identity, StoreError};
+use chips_protocol::api::Ask;
+use chips_store::{Identity, Store, StoreError};
 
 use super::assets;
 use super::card::{Detail, Viewer};
@@ -226,9 +228,26 @@ impl Person {
         self.signed.identity()
     }
 
+    /// Who looks at these asks, knowing everybody by name who was too late for one of them.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn viewer_of<'a>(
+        &self,
+        store: &Store,
+        asks: impl IntoIterator<Item = &'a Ask>,
+    ) -> Result<Viewer<'_>, StoreError> {
+        let mut viewer = self.viewer();
+        if asks.into_iter().any(|ask| !ask.late_answers.is_empty()) {
+            viewer.names = store.names(self.identity().sender.workspace_id).await?;
+        }
+        Ok(viewer)
+    }
+
     /// Who looks at a card.
     pub fn viewer(&self) -> Viewer<'_> {
-        Viewer { w: self.visit.w, identity: self.identity(), now: self.visit.now, token: &self.token }
+        let names = HashMap::new();
+        Viewer { w: self.visit.w, identity: self.identity(), now: self.visit.now, token: &self.token, names }
     }
 
     /// The frame of a page.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
 use chips_protocol::api::{Ask, Run, SpaceName};
 use chips_protocol::text::shown;
 use chips_protocol::{HarnessId, RunId, SpaceId};
@@ -16,7 +18,7 @@ use super::words::Words;
 /// The shelves that can be shown alone.
 const SHELVES: [Shelf; 3] = [Shelf::Waiting, Shelf::Going, Shelf::Gone];
 
-/// The fields of the form. What can't be read is ignored.
+/// The fields of the form.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct SiftQuery {
     #[serde(default)]
@@ -36,16 +38,26 @@ pub(crate) struct Sift {
     pub harness: Option<HarnessId>,
     /// On this shelf alone.
     pub shelf: Option<Shelf>,
+    /// The address names a filter that can't be read: then nothing is shown, for nobody knows what was meant.
+    pub unreadable: bool,
 }
 
 impl Sift {
     /// What an address says.
     pub fn of(query: &SiftQuery) -> Self {
-        Self {
-            space: query.space.parse().ok(),
-            harness: query.harness.parse().ok(),
-            shelf: SHELVES.into_iter().find(|shelf| shelf.name() == query.state),
-        }
+        let space = query.space.parse().ok();
+        let harness = query.harness.parse().ok();
+        let shelf = SHELVES.into_iter().find(|shelf| shelf.name() == query.state);
+        let lost = |text: &str, read: bool| !text.is_empty() && !read;
+        let unreadable = lost(&query.space, space.is_some())
+            || lost(&query.harness, harness.is_some())
+            || lost(&query.state, shelf.is_some());
+        Self { space, harness, shelf, unreadable }
+    }
+
+    /// What an address says whose query may not even be one.
+    pub fn read(query: Result<Query<SiftQuery>, QueryRejection>) -> Self {
+        query.map_or(Self { unreadable: true, ..Self::default() }, |query| Self::of(&query.0))
     }
 
     /// Whether everything is shown.
@@ -55,7 +67,8 @@ impl Sift {
 
     /// Whether a run's questions are shown.
     pub fn takes(&self, run: Option<&Run>) -> bool {
-        let space = self.space.is_none_or(|space| run.is_some_and(|run| run.space_id == Some(space)));
+        let space =
+            !self.unreadable && self.space.is_none_or(|space| run.is_some_and(|run| run.space_id == Some(space)));
         space && self.harness.is_none_or(|harness| run.is_some_and(|run| run.harness_id == harness))
     }
 
@@ -164,10 +177,10 @@ mod tests {
             Sift::of(&SiftQuery { space: space.into(), harness: harness.into(), state: state.into() })
         };
         let (space, harness) = ("spc_01K4ZQPX000000000000000001", "har_01K4ZQPX000000000000000002");
-        for odd in
-            [query("", "", ""), query("x", harness.trim_start_matches('h'), "closed"), query(harness, space, "%00")]
+        assert!(query("", "", "").is_all());
+        for odd in [query("x", "", ""), query("", "hrn_BAD", ""), query("", "", "closed"), query(harness, space, "%00")]
         {
-            assert!(odd.is_all() && odd.address().is_empty(), "{odd:?}");
+            assert!(!odd.is_all() && odd.unreadable && !odd.takes(None), "{odd:?}");
         }
         let some = query("", "", "going");
         assert_eq!((some.shelf, some.address()), (Some(Shelf::Going), "&state=going".to_owned()));

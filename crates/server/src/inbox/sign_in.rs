@@ -121,7 +121,7 @@ pub(crate) async fn show_link(
 
 /// `POST /sign-in`: signs in with the code.
 pub(crate) async fn with_code(State(state): State<AppState>, request: Request) -> Response {
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.client);
     let (door, mut fields, headers) = match open(&state, request).await {
         Ok(open) => open,
         Err(response) => return response,
@@ -139,6 +139,7 @@ pub(crate) async fn with_code(State(state): State<AppState>, request: Request) -
     }
     // A code is short: it is asked first whether this peer may try, and a failure is counted.
     if let Some(Err(wait)) = peer.map(|peer| state.sign_in_failures.allowed(peer, door.visit.now)) {
+        tracing::info!(peer = peer.map(tracing::field::display), "too many wrong codes");
         return door.slow_down(wait, &code);
     }
     match sign_in(&state, &door, &headers, Proof::Code(secret::sha256(&canonical))).await {

@@ -53,6 +53,7 @@ pub(crate) struct Words {
     pub show: &'static str,
     pub show_all: &'static str,
     pub nothing_sifted: &'static str,
+    pub sift_unreadable: &'static str,
 
     // A card
     pub question_of: &'static str,
@@ -103,6 +104,11 @@ pub(crate) struct Words {
     // A question's story
     pub story: &'static str,
     pub story_asked: &'static str,
+    pub story_seen: &'static str,
+    pub story_seen_yours: &'static str,
+    pub story_late: &'static str,
+    pub story_late_yours: &'static str,
+    pub story_late_others: &'static str,
     pub story_deadline: &'static str,
     pub story_delivered: &'static str,
     pub story_not_delivered: &'static str,
@@ -358,6 +364,7 @@ pub(crate) struct Script {
     pub undo: &'static str,
     pub undo_in: &'static str,
     pub undo_said: &'static str,
+    pub overtaken: &'static str,
     pub undone: &'static str,
     pub gone: &'static str,
     pub busy: &'static str,

@@ -124,7 +124,7 @@ async fn p02_a_question_that_times_out_while_somebody_types_keeps_the_text() {
     let typed = "word ".repeat(100);
     screen.write("[name=t0]", &typed).await;
     time.pass_ms(600_000);
-    screen.read("Not answered in time. Purchasing took the default, “19 September”.").await;
+    screen.read("Not answered in time. The default, “19 September”, was taken.").await;
     let kept =
         screen.run("const area = document.querySelector('.kept textarea'); return [area.value, area.readOnly]").await;
     assert_eq!(kept, json!([typed, true]));

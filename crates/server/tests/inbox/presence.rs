@@ -76,3 +76,92 @@ async fn only_a_page_of_whoever_is_signed_in_says_that_they_look() {
     kim.submit(&Form { action: "/sign-out".into(), hidden: vec![("token".into(), token.into())] }, &[]).await;
     assert_eq!(kim.post("/present", &[("token", token)]).await.status, StatusCode::UNAUTHORIZED);
 }
+
+/// The token that a page's script sends along.
+async fn token(browser: &Browser) -> String {
+    let page = browser.get("/").await;
+    let (_, rest) = page.body.split_once("data-token=\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_story_says_who_saw_it_each_once_and_in_their_order() {
+    let (app, time) = App::by_hand().await;
+    let ask_id = app.ask(plain()).await;
+    let (kim, robin) = (app.kim().await, app.signed_in(app.robin).await);
+    let path = format!("/asks/{ask_id}");
+    // Loading a page, its list and its stream is not seeing it.
+    kim.get(&path).await;
+    kim.get("/fragments/list").await;
+    let _stream = kim.open("/live", &[]).await;
+    assert!(!kim.get(&path).await.text().contains("saw it"));
+
+    let id = ask_id.to_string();
+    for (browser, wait) in [(&robin, 1_000), (&kim, 60_000), (&robin, 0)] {
+        let token = token(browser).await;
+        assert_eq!(browser.post("/seen", &[("token", &token), ("ask", &id)]).await.status, StatusCode::NO_CONTENT);
+        time.pass_ms(wait);
+    }
+    let seen = until("both have seen it", async || {
+        let seen = app.store.seen(&app.identity(app.kim), ask_id).await.unwrap().unwrap();
+        (seen.len() == 2).then_some(seen)
+    })
+    .await;
+    assert_eq!(seen.iter().map(|seen| seen.by.name.as_str()).collect::<Vec<_>>(), ["Robin", "Kim"]);
+    assert_eq!(seen[1].at.ms() - seen[0].at.ms(), 1_000, "the first time stands");
+    let story = kim.get(&path).await.text();
+    let places = ["Purchasing asked", "Robin saw it", "You saw it"].map(|words| story.find(words).expect(words));
+    assert!(places.is_sorted(), "{story}");
+    assert_eq!(story.matches("Robin saw it").count(), 1);
+    robin.get(&path).await.says("Kim saw it");
+}
+
+#[tokio::test]
+async fn only_an_open_question_that_one_may_see_is_seen() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let token = token(&kim).await;
+    let closed = app.ask(plain()).await;
+    app.settle(closed, json!([])).await;
+    let open = app.ask(plain()).await;
+    let (closed, open) = (closed.to_string(), open.to_string());
+    let robin = app.signed_in(app.robin).await;
+    assert_eq!(robin.post("/seen", &[("token", &token), ("ask", &open)]).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        app.browser().post("/seen", &[("token", &token), ("ask", &open)]).await.status,
+        StatusCode::UNAUTHORIZED
+    );
+    for bad in [&[("ask", "x")][..], &[("q", "1")]] {
+        let fields = [&[("token", token.as_str())], bad].concat();
+        assert_eq!(kim.post("/seen", &fields).await.status, StatusCode::UNPROCESSABLE_ENTITY, "{bad:?}");
+    }
+    let unknown = "qst_01K4ZQPX000000000000000009";
+    let fields = [("token", token.as_str()), ("ask", &closed), ("ask", unknown), ("ask", &open)];
+    assert_eq!(kim.post("/seen", &fields).await.status, StatusCode::NO_CONTENT);
+    let viewer = app.identity(app.kim);
+    let seen = async |ask: &str| app.store.seen(&viewer, ask.parse().unwrap()).await.unwrap();
+    until("the open one is seen", async || seen(&open).await.filter(|seen| !seen.is_empty())).await;
+    assert_eq!(seen(&closed).await, Some(Vec::new()));
+    assert_eq!(seen(unknown).await, None);
+}
+
+#[tokio::test]
+async fn an_answer_that_came_too_late_stands_in_the_story_with_its_name() {
+    let (app, time) = App::by_hand().await;
+    let ask_id = app.ask(json!({ "questions": [crate::support::question("when", "Which?", json!({ "default_value": "19" }))], "timeout_seconds": 60 })).await;
+    let (kim, robin) = (app.kim().await, app.signed_in(app.robin).await);
+    let path = format!("/asks/{ask_id}");
+    let (form, theirs) = (kim.get(&path).await.form(&path), robin.get(&path).await.form(&path));
+    time.pass_ms(61_000);
+    assert_eq!(kim.submit(&form, &[("q0", "0")]).await.status, StatusCode::CONFLICT);
+    assert_eq!(robin.submit(&theirs, &[("q0", "1")]).await.status, StatusCode::CONFLICT);
+    let page = kim.get(&path).await;
+    for says in [
+        "Not answered in time. The default, “19 September”, was taken.",
+        "Too late, from you: “19 September”. It did not count",
+        "Too late, from Robin: “26 September”. It did not count",
+    ] {
+        page.says(says);
+    }
+    kim.get("/").await.says("Robin answered “26 September” 1 s later. It decided nothing.");
+}

@@ -102,11 +102,11 @@ async fn how_a_question_ended_is_told_as_what_it_was() {
         (ended, "Withdrawn: the run of Purchasing ended"),
         (
             app.ask(timed(json!({ "questions": default }))).await,
-            "Not answered in time. Purchasing took the default, “19 September”.",
+            "Not answered in time. The default, “19 September”, was taken.",
         ),
         (
             app.ask(timed(json!({ "questions": own_words }))).await,
-            "Not answered in time. Purchasing took the default, “the 20th”.",
+            "Not answered in time. The default, “the 20th”, was taken.",
         ),
         (app.ask(timed(json!({ "on_no_answer": "cancel" }))).await, "Not answered in time. Purchasing gives up."),
         (

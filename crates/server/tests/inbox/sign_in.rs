@@ -1,9 +1,10 @@
 //! Signing in: a link is used by its button alone, once, and only in the browser that opened it.
 
+use chips_server::config::trusted_proxy;
 use chips_store::SignInState;
 use reqwest::{Method, StatusCode};
 
-use crate::support::{App, Browser, Page, link_sha256};
+use crate::support::{App, Browser, Page, encode, link_sha256};
 
 /// Presses the button on a link's page.
 async fn press(browser: &Browser, page: &Page) -> Page {
@@ -248,4 +249,44 @@ async fn after_signing_out_nothing_is_shown() {
     for path in ["/", "/history", "/settings"] {
         assert!(stolen.get(path).await.location().starts_with("/sign-in"), "the session itself has ended");
     }
+}
+
+/// Types so many wrong codes, as whoever the proxy says; true where it became too many.
+async fn guess(app: &App, forwarded: &str, times: usize) -> bool {
+    let browser = app.browser();
+    let form = browser.get("/sign-in").await.form("/sign-in");
+    let token = form.hidden("token").to_owned();
+    let headers = [("origin", app.url("")), ("x-forwarded-for", forwarded.to_owned())];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    for _ in 0..times {
+        let body = Some(encode(&[("token", &token), ("code", "BBBB-BBBB")]));
+        let page = browser.request(Method::POST, "/sign-in", &headers, body).await;
+        if page.status == StatusCode::TOO_MANY_REQUESTS {
+            return true;
+        }
+        assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", page.body);
+    }
+    false
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_each_guesser_is_slowed_down_alone() {
+    let (app, _time) =
+        App::by_hand_with(|config| config.trust_proxy = vec![trusted_proxy("127.0.0.0/8").unwrap()]).await;
+    assert!(guess(&app, "198.51.100.1", 31).await);
+    // What the guesser itself wrote stands left of what the proxy adds.
+    assert!(guess(&app, "192.0.2.77, 198.51.100.1", 1).await);
+    assert!(!guess(&app, "198.51.100.2", 1).await, "another person behind the same proxy is not held up");
+    assert!(!guess(&app, "2001:db8::1", 30).await);
+    assert!(guess(&app, "2001:db8::2", 1).await, "one subscriber");
+}
+
+#[tokio::test]
+async fn nobody_else_gets_away_with_a_forged_header() {
+    let (app, _time) =
+        App::by_hand_with(|config| config.trust_proxy = vec![trusted_proxy("10.0.0.0/8").unwrap()]).await;
+    for n in 0..30 {
+        assert!(!guess(&app, &format!("198.51.100.{n}"), 1).await);
+    }
+    assert!(guess(&app, "198.51.100.99", 1).await);
 }

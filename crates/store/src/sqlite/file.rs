@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_notices.sql"),
     include_str!("migrations/0003_keep.sql"),
+    include_str!("migrations/0004_seen.sql"),
 ];
 
 /// The first layout that has an outbox.

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use chips_core::{Sender, Who};
-use chips_protocol::{AskId, HarnessId, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, HarnessId, PersonId, Timestamp, WorkspaceId};
 use rusqlite::{OptionalExtension, Result};
 
-use super::rows;
 use super::shared::{Shared, lock};
 use super::writer::{Task, Work};
+use super::{rows, seen};
 use crate::{LeaseOf, WriteError};
 
 /// Notes that wait. Many of the same kind become one.
@@ -19,6 +19,8 @@ pub(crate) struct Lazy {
     pub(crate) heard: HashMap<(Sender, LeaseOf), Timestamp>,
     /// When an answer first went out.
     pub(crate) delivered: HashMap<(WorkspaceId, AskId), Timestamp>,
+    /// When a person first saw an ask.
+    pub(crate) seen: HashMap<(WorkspaceId, AskId, PersonId), Timestamp>,
     /// When a session was last used, by its number.
     pub(crate) used: HashMap<i64, Timestamp>,
     /// Whether what has ended long ago is to be cleared away.
@@ -29,7 +31,12 @@ pub(crate) struct Lazy {
 
 impl Lazy {
     pub(crate) fn is_empty(&self) -> bool {
-        self.heard.is_empty() && self.delivered.is_empty() && self.used.is_empty() && !self.sweep && self.erasure == 0
+        self.heard.is_empty()
+            && self.delivered.is_empty()
+            && self.seen.is_empty()
+            && self.used.is_empty()
+            && !self.sweep
+            && self.erasure == 0
     }
 
     /// Takes notes back that could not be written.
@@ -40,6 +47,9 @@ impl Lazy {
         for (key, at) in older.delivered {
             // The first time stands.
             self.delivered.insert(key, at);
+        }
+        for (key, at) in older.seen {
+            self.seen.insert(key, at);
         }
         for (key, at) in older.used {
             self.used.entry(key).or_insert(at);
@@ -77,6 +87,9 @@ impl Task for Flush {
         }
         for ((workspace_id, ask_id), at) in &self.notes.delivered {
             deliver(work, *workspace_id, *ask_id, *at)?;
+        }
+        for ((workspace_id, ask_id, person), at) in &self.notes.seen {
+            seen::note(work, *workspace_id, *ask_id, *person, *at)?;
         }
         for (session_no, at) in &self.notes.used {
             work.write()?;

@@ -5,8 +5,9 @@ use chips_core::notify::{Channel, Kind, Outcome};
 use chips_protocol::ParticipantId;
 use chips_store::Attempt;
 
-use super::{Step, Viewer};
-use crate::inbox::html::{self, Html, TimeAs};
+use super::Viewer;
+use super::story::{Step, place as put};
+use crate::inbox::html::{self, Html};
 use crate::inbox::settings::push::device_name;
 use crate::inbox::settings::told::called;
 use crate::inbox::words::Words;
@@ -14,9 +15,7 @@ use crate::inbox::words::Words;
 /// Puts the tries where they belong in time.
 pub(super) fn tell(story: &mut Vec<Step>, attempts: &[Attempt], viewer: &Viewer<'_>) {
     for attempt in attempts {
-        let later = |step: &Step| !step.done || step.at.is_some_and(|at| at > attempt.at);
-        let place = story.iter().position(later).unwrap_or(story.len());
-        story.insert(place, step(attempt, viewer));
+        put(story, step(attempt, viewer));
     }
 }
 
@@ -34,13 +33,8 @@ fn step(attempt: &Attempt, viewer: &Viewer<'_>) -> Step {
     if own && !attempt.detail.is_empty() {
         what = Html::joined([what, Html::isolated(&html::short(&attempt.detail, 160))], ": ");
     }
-    Step {
-        what,
-        when: Some(html::time(attempt.at, viewer.now, TimeAs::At, "{t}")),
-        done: true,
-        bad: attempt.outcome != Outcome::Accepted.as_str(),
-        at: Some(attempt.at),
-    }
+    let bad = attempt.outcome != Outcome::Accepted.as_str();
+    Step { bad, ..Step::new(what, Some(attempt.at), true, viewer) }
 }
 
 /// Where to, and whether everybody may know all of it. What people call their own endpoints and what those answer is theirs:

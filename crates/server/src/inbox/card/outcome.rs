@@ -3,7 +3,7 @@
 use chips_core::Who as Credential;
 use chips_protocol::api::{Ask, AskState, LateAnswer};
 use chips_protocol::text::shown;
-use chips_protocol::{Answer, ParticipantId, ParticipantKind, Question, QuestionAsk};
+use chips_protocol::{Answer, ParticipantId, ParticipantKind, Question, QuestionAsk, Timestamp};
 
 use super::form::QuestionView;
 use super::{Detail, Notice, Typed, Viewer};
@@ -166,7 +166,7 @@ fn is_default(question: &Question, answer: &Answer) -> bool {
     }
 }
 
-fn is_viewer(by: ParticipantId, viewer: &Viewer<'_>) -> bool {
+pub(super) fn is_viewer(by: ParticipantId, viewer: &Viewer<'_>) -> bool {
     matches!((by, viewer.identity.sender.who), (ParticipantId::Person(by), Credential::Person(own)) if by == own)
 }
 
@@ -181,27 +181,53 @@ fn what(question: &Question, answer: &Answer, viewer: &Viewer<'_>, characters: u
     Html::joined(texts, viewer.w.list_separator)
 }
 
+/// What came too late, each with how much.
 fn late_answers(ask: &Ask, viewer: &Viewer<'_>, characters: usize) -> Vec<Html> {
     let (Some(content), Some(closed)) = (ask.ask.as_ask(), ask.answer.as_ref()) else { return Vec::new() };
     let w = viewer.w;
     ask.late_answers
         .iter()
-        .map(|LateAnswer { by, at, answers }| {
-            let said = answers
-                .iter()
-                .filter_map(|answer| Some(what(content.question(&answer.question_id)?, answer, viewer, characters)));
-            let gap = Html::text(&duration(at.ms() - closed.envelope.ts.ms(), w.units));
-            // A name is known of whoever closed it.
-            let known = ask.answerer.as_ref().filter(|named| named.id == *by);
-            let pattern = match known {
-                _ if is_viewer(*by, viewer) => w.yours_late,
-                Some(_) => w.named_late,
-                None => w.others_late,
-            };
-            let name = known.map(|named| Html::isolated(&named.name)).unwrap_or_default();
-            Html::phrase(pattern, &[("who", name), ("what", Html::joined(said, w.list_separator)), ("gap", gap)])
+        .map(|late| {
+            let gap = Html::text(&duration(late.at.ms() - closed.envelope.ts.ms(), w.units));
+            let patterns = (w.yours_late, w.named_late, w.others_late);
+            told_late(ask, content, late, patterns, ("gap", gap), viewer, characters)
         })
         .collect()
+}
+
+/// What came too late, for the story: by whom, with what, and when.
+pub(super) fn late(ask: &Ask, viewer: &Viewer<'_>) -> Vec<(Html, Timestamp)> {
+    let Some(content) = ask.ask.as_ask() else { return Vec::new() };
+    let w = viewer.w;
+    let patterns = (w.story_late_yours, w.story_late, w.story_late_others);
+    let told = |late| told_late(ask, content, late, patterns, ("", Html::default()), viewer, usize::MAX);
+    ask.late_answers.iter().map(|late| (told(late), late.at)).collect()
+}
+
+/// An answer that came too late in the sentence for the viewer's own, for one by somebody with a name, or for another.
+fn told_late(
+    ask: &Ask,
+    content: &QuestionAsk,
+    LateAnswer { by, answers, .. }: &LateAnswer,
+    (yours, named, others): (&'static str, &'static str, &'static str),
+    more: (&'static str, Html),
+    viewer: &Viewer<'_>,
+    characters: usize,
+) -> Html {
+    let said = answers
+        .iter()
+        .filter_map(|answer| Some(what(content.question(&answer.question_id)?, answer, viewer, characters)));
+    let said = ("what", Html::joined(said, viewer.w.list_separator));
+    let answerer = ask.answerer.as_ref().filter(|named| named.id == *by).map(|named| named.name.as_str());
+    let name = answerer.or_else(|| match by {
+        ParticipantId::Person(id) => viewer.names.get(id).map(String::as_str),
+        _ => None,
+    });
+    match name {
+        _ if is_viewer(*by, viewer) => Html::phrase(yours, &[said, more]),
+        Some(name) => Html::phrase(named, &[("who", Html::isolated(name)), said, more]),
+        None => Html::phrase(others, &[said, more]),
+    }
 }
 
 /// A length of time, at least a second, with two units at most: `6 s`, `3 min 20 s`, `2 d 4 h`.

@@ -1,0 +1,75 @@
+//! Who has seen a question, and what the people of a workspace are called.
+
+use std::collections::HashMap;
+
+use chips_protocol::api::Named;
+use chips_protocol::{AskId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
+use rusqlite::{Connection, Result};
+
+use super::view;
+use super::writer::Work;
+use crate::{Identity, Sighting};
+
+/// Notes that a person saw an ask while it was open. The first time stands.
+pub(super) fn note(
+    work: &mut Work<'_>,
+    workspace_id: WorkspaceId,
+    ask_id: AskId,
+    person: PersonId,
+    at: Timestamp,
+) -> Result<()> {
+    let unseen = work
+        .connection
+        .prepare_cached(
+            "SELECT a.pos, p.no FROM workspaces w JOIN asks a ON a.ws_no = w.no JOIN persons p ON p.ws_no = w.no
+             LEFT JOIN events c ON c.pos = a.closed_pos
+             WHERE w.workspace_id = ?1 AND a.ask_id = ?2 AND p.person_id = ?3 AND (c.pos IS NULL OR c.ts >= ?4)
+               AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.ask_pos = a.pos AND s.person_no = p.no)",
+        )?
+        .query_map((workspace_id.to_bytes(), ask_id.to_bytes(), person.to_bytes(), at.ms()), |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?
+        .collect::<Result<Vec<_>>>()?;
+    for (ask_pos, person_no) in unseen {
+        work.write()?;
+        work.connection.prepare_cached("INSERT INTO seen (ask_pos, person_no, at) VALUES (?1, ?2, ?3)")?.execute((
+            ask_pos,
+            person_no,
+            at.ms(),
+        ))?;
+    }
+    Ok(())
+}
+
+/// Who has seen an ask and when first, in this order; nothing where the viewer may not see the ask.
+pub(super) fn list(
+    connection: &Connection,
+    viewer: &Identity,
+    ask_id: AskId,
+    now: Timestamp,
+) -> Result<Option<Vec<Sighting>>> {
+    if view::ask(connection, viewer, ask_id, now)?.is_none() {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT p.person_id, p.name, s.at FROM workspaces w JOIN asks a ON a.ws_no = w.no
+         JOIN seen s ON s.ask_pos = a.pos JOIN persons p ON p.no = s.person_no
+         WHERE w.workspace_id = ?1 AND a.ask_id = ?2 ORDER BY s.at, p.no",
+    )?;
+    let found = statement.query_map((viewer.sender.workspace_id.to_bytes(), ask_id.to_bytes()), |row| {
+        let id = ParticipantId::Person(PersonId::from_bytes(row.get(0)?));
+        let by = Named { kind: ParticipantKind::Person, id, name: row.get(1)? };
+        Ok(Sighting { by, at: Timestamp::from_ms(row.get(2)?) })
+    })?;
+    found.collect::<Result<_>>().map(Some)
+}
+
+/// What everybody in a workspace is called, also who can't sign in any more.
+pub(super) fn names(connection: &Connection, workspace_id: WorkspaceId) -> Result<HashMap<PersonId, String>> {
+    connection
+        .prepare_cached(
+            "SELECT p.person_id, p.name FROM workspaces w JOIN persons p ON p.ws_no = w.no WHERE w.workspace_id = ?1",
+        )?
+        .query_map([workspace_id.to_bytes()], |row| Ok((PersonId::from_bytes(row.get(0)?), row.get(1)?)))?
+        .collect()
+}
