@@ -171,3 +171,44 @@ async fn the_time_to_undo_is_a_setting() {
     screen.click(".chip[value='1']").await;
     screen.read("You answered “26 September”").await;
 }
+
+#[tokio::test]
+async fn while_a_tap_can_be_undone_the_other_options_show_that_they_cannot_be_chosen() {
+    let app = App::start().await;
+    let ask_id = app.ask(with_text()).await;
+    let screen = Screen::with_undo(&app, 20).await;
+    screen.click(".chip[value='0']").await;
+    screen.see(".state button").await;
+    screen
+        .until("[...document.querySelectorAll('form button, form textarea')].every((it) => it.ariaDisabled === 'true')")
+        .await;
+    let looks = "const [one, other] = document.querySelectorAll('.chip');
+        return [getComputedStyle(one).opacity, getComputedStyle(other).opacity < 1, one.matches('.sent'), other.matches('.sent')]";
+    screen.until("getComputedStyle(document.querySelectorAll('.chip')[1]).opacity < 1").await;
+    assert_eq!(screen.run(looks).await, json!(["1", true, true, false]));
+    // A tap there points at what is under way.
+    screen.settle().await;
+    screen
+        .run("document.querySelector('.box').dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }))")
+        .await;
+    screen.until("document.querySelector('.state').getAnimations().length").await;
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    screen.click(".state button").await;
+    screen.until("!document.querySelector('.sending, .sent, [aria-disabled]')").await;
+}
+
+#[tokio::test]
+async fn a_tap_that_waits_when_its_person_answers_elsewhere_is_not_sent_and_says_so() {
+    let app = App::start().await;
+    let ask_id = app.ask(plain()).await;
+    let screen = Screen::with_undo(&app, 20).await;
+    screen.click(".chip[value='0']").await;
+    screen.see(".state button").await;
+    let phone = app.kim().await;
+    let path = format!("/asks/{ask_id}");
+    phone.submit(&phone.get(&path).await.form(&path), &[("q0", "1")]).await;
+    screen.read("“19 September” was still waiting to be undone and was not sent: you had answered elsewhere.").await;
+    screen.read("You answered “26 September”").await;
+    assert!(!screen.run("return document.body.innerText").await.as_str().unwrap().contains("Too late"));
+    assert_eq!(app.read(ask_id).await.late_answers.len(), 0);
+}

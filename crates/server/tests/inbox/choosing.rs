@@ -82,11 +82,7 @@ async fn the_open_questions_are_sifted_by_space_harness_and_state() {
     assert_eq!(shown(&format!("space={cellar}&harness={backups}")).await, Vec::<&str>::new());
     assert_eq!(shown("state=going").await, ["Tapes?"]);
     assert_eq!(shown(&format!("state=waiting&harness={}&space=", app.harness)).await, ["Crates?", "Bottles?"]);
-    assert_eq!(
-        shown("state=closed&harness=x&space=%00").await,
-        ["Crates?", "Tapes?", "Bottles?"],
-        "nonsense is ignored"
-    );
+    assert_eq!(shown("state=closed&harness=x&space=%00").await, Vec::<&str>::new(), "nonsense fits nothing");
 
     let sifted = kim.get(&format!("/?harness={backups}")).await;
     let chosen = format!("<option value=\"{backups}\" selected>Backups &#38; more</option>");
@@ -116,4 +112,43 @@ async fn history_says_what_was_answered_to_each_of_several_questions() {
     let path = format!("/asks/{ask_id}");
     kim.submit(&kim.get(&path).await.form(&path), &[("q0", "1"), ("q1", "text"), ("t1", "by rail")]).await;
     kim.get("/history").await.says("You answered “26 September”, “by rail”");
+}
+
+#[tokio::test]
+async fn a_filter_that_cannot_be_read_shows_nothing_says_so_and_leads_back() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    app.ask(json!({ "questions": [question("when", "Still here?", json!({}))] })).await;
+    for odd in ["/?harness=hrn_BAD", "/?space=x", "/?state=nonsense", "/?state=waiting&state=going"] {
+        let page = kim.get(odd).await;
+        assert_eq!(page.status, StatusCode::OK, "{odd}");
+        page.says("The address names a filter that can’t be read, so nothing is shown.");
+        assert!(!page.text().contains("Still here?"), "{odd}");
+        assert!(page.body.contains("<a class=\"plain\" href=\"/\">Show all</a>"), "{odd}");
+        let fragment = kim.get(&odd.replace('?', "fragments/list?")).await;
+        assert!(!fragment.body.contains("Still here?"), "what the script fetches is the same: {odd}");
+    }
+    kim.get("/?utm_source=mail").await.says("Still here?");
+}
+
+#[tokio::test]
+async fn past_a_page_the_head_says_more_and_what_shows_it_ends_the_open_shelf() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let run = app.run("Stocktaking").await;
+    for n in 0..201 {
+        app.ask_in(run.run_id, json!({ "questions": [question("when", &format!("Shelf {n}?"), json!({}))] })).await;
+    }
+    let closed = app.ask(json!({ "questions": [question("when", "Closed?", json!({}))] })).await;
+    app.settle(closed, json!([])).await;
+    let page = kim.get("/").await;
+    page.says("200+ questions wait for you");
+    assert!(page.body.contains("data-count>200+</b>") && page.body.contains("<title>(200+) Open"));
+    let more = page.body.find("Show more").expect("there is more");
+    let (main, closed) = (page.body.find("data-shelf=\"waiting\""), page.body.find("data-shelf=\"closed\""));
+    assert!(main < Some(more) && Some(more) < closed);
+    let href = page.body[..more].rsplit("href=\"").next().unwrap().split('"').next().unwrap().replace("&#38;", "&");
+    let second = kim.get(&href).await;
+    second.says("200+ questions wait for you");
+    second.says("Shelf 200?");
 }
