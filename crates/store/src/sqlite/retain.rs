@@ -145,7 +145,11 @@ impl DeleteAsks {
         for key in keys.collect::<Result<Vec<(i64, i64)>>>()? {
             work.staged.effects.push(Effect::Unkeyed(key.0, key.1));
         }
-        for sql in ["DELETE FROM outbox WHERE ask_pos = ?1", "DELETE FROM attempts WHERE ask_pos = ?1"] {
+        for sql in [
+            "DELETE FROM outbox WHERE ask_pos = ?1",
+            "DELETE FROM attempts WHERE ask_pos = ?1",
+            "DELETE FROM seen WHERE ask_pos = ?1",
+        ] {
             connection.prepare_cached(sql)?.execute([pos])?;
         }
         connection.prepare_cached("DELETE FROM events WHERE pos IN (?1, ?2)")?.execute((pos, closed_pos))?;
