@@ -59,6 +59,7 @@ pub async fn outer(State(state): State<AppState>, mut request: Request, next: Ne
     let class = RouteClass::of(method, matched, request.uri().query());
     let api = is_api(request.uri());
     let span = tracing::info_span!("request", request_id = %id, method, route, participant = Empty, ask_id = Empty);
+    let mut line = Line { span: span.clone(), class, began, answer: None };
     let simulation = state.config.simulation.as_ref();
     let write = simulation.is_some() && api && *request.method() == Method::POST;
     let peer = write.then(|| request.extensions().get::<Peer>().cloned()).flatten();
@@ -85,7 +86,7 @@ pub async fn outer(State(state): State<AppState>, mut request: Request, next: Ne
         }
         response
     };
-    let mut response = reply.instrument(span.clone()).await;
+    let mut response = reply.instrument(span).await;
 
     let error = response.extensions_mut().remove::<ApiError>();
     if let Some(error) = &error
@@ -107,31 +108,46 @@ pub async fn outer(State(state): State<AppState>, mut request: Request, next: Ne
     if let Some(simulation) = simulation {
         simulation.marks(headers, state.store.clock());
     }
-    let (status, seconds) = (response.status(), began.elapsed().as_secs_f64());
+    let status = response.status();
     let code = error.as_ref().map(|error| error.problem().code);
-    state.metrics.request(method, route, class, status.as_u16(), seconds);
+    state.metrics.request(method, route, class, status.as_u16(), began.elapsed().as_secs_f64());
     if let Some(code) = code {
         state.metrics.problem(code);
     }
-    span.in_scope(|| log_answer(class, status, seconds, code.map(ProblemCode::as_str)));
+    line.answer = Some((status, code));
     response
 }
 
-/// The line that each request has in the log, of a target of its own: `chips_server::access`.
-fn log_answer(class: RouteClass, status: StatusCode, seconds: f64, code: Option<&str>) {
-    let ms = (seconds * 10_000.0).round() / 10.0;
-    let failed = status.is_server_error();
-    let status = status.as_u16();
-    // A macro of `tracing` has its level from the start.
-    macro_rules! answered {
-        ($level:ident) => {
-            tracing::$level!(target: "chips_server::access", status, ms, code, "answered")
+/// The line that each request has in the log, of a target of its own (`chips_server::access`): written when its answer begins, or when it is
+/// dropped without one.
+struct Line {
+    span: Span,
+    class: RouteClass,
+    began: Instant,
+    answer: Option<(StatusCode, Option<ProblemCode>)>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let ms = (self.began.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
+        let _within = self.span.enter();
+        let Some((status, code)) = self.answer else {
+            tracing::info!(target: "chips_server::access", ms, "the caller left before the answer");
+            return;
         };
-    }
-    match failed {
-        true => answered!(warn),
-        false if class.is_routine() => answered!(debug),
-        false => answered!(info),
+        let code = code.map(ProblemCode::as_str);
+        let (failed, status) = (status.is_server_error(), status.as_u16());
+        // A macro of `tracing` has its level from the start.
+        macro_rules! answered {
+            ($level:ident) => {
+                tracing::$level!(target: "chips_server::access", status, ms, code, "answered")
+            };
+        }
+        match failed {
+            true => answered!(warn),
+            false if self.class.is_routine() => answered!(debug),
+            false => answered!(info),
+        }
     }
 }
 
@@ -249,6 +265,28 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_request_that_is_dropped_has_its_line_too() {
+        let dir = tempfile::tempdir().unwrap();
+        admin::init(dir.path()).unwrap();
+        let store = Store::open(dir.path(), Options::default()).unwrap();
+        let state = AppState::new(Config::on("127.0.0.1:7070".parse().unwrap()), store).unwrap();
+        let router = Router::new()
+            .route("/never", get(std::future::pending::<()>))
+            .layer(axum::middleware::from_fn_with_state(state.clone(), outer));
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(std::sync::Mutex::new(file)).finish();
+        let request = Request::get("/never").header("host", "127.0.0.1:7070").body(Body::empty()).unwrap();
+        {
+            let _here = tracing::subscriber::set_default(subscriber);
+            assert_eq!(router.oneshot(request).now_or_never().map(|answered| answered.is_ok()), None);
+        }
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        assert!(text.contains("the caller left before the answer") && text.contains("/never"), "{text}");
+        state.store.close().await;
+    }
 
     #[tokio::test]
     async fn a_panic_is_one_answer_and_the_next_request_has_its_own() {
