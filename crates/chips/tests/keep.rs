@@ -10,6 +10,8 @@ mod erase;
 mod export;
 #[path = "keep/retain.rs"]
 mod retain;
+#[path = "keep/upgrade.rs"]
+mod upgrade;
 
 /// Runs a command up to the `number`th point at which it can be stopped, and kills it there: where that was. Nothing where
 /// it ends well before.
