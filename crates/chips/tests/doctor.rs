@@ -50,6 +50,22 @@ fn a_server_that_runs_is_named_and_asked() {
 }
 
 #[test]
+fn as_a_health_check_it_asks_the_server_alone_and_fails_without_one() {
+    let machine = Machine::new();
+    assert_eq!(examined(&machine, &["--ready"]).0, 1, "there is not even a folder");
+    machine.json(&["init"]);
+    assert_eq!(examined(&machine, &["--ready"]).0, 1, "no server runs");
+    // What else is wrong on the machine is none of its business.
+    std::fs::set_permissions(machine.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let server = machine.serve(&["--public-url", "https://chips.example.com"]);
+    let (code, report) = examined(&machine, &["--ready"]);
+    assert_eq!((code, report["checks"].as_array().unwrap().len()), (0, 1), "{report}");
+    assert_eq!(examined(&machine, &[]).0, 1);
+    assert_eq!(server.terminate().code(), Some(0));
+    assert_eq!(examined(&machine, &["--ready"]).0, 1, "it has gone");
+}
+
+#[test]
 fn a_folder_that_others_get_into_is_wrong() {
     let machine = Machine::new();
     machine.json(&["init"]);

@@ -35,8 +35,12 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
     "chips doctor",
     "chips doctor --data /srv/chips --json",
     "chips doctor --config /etc/chips/chips.toml",
+    "chips doctor --data /srv/chips --ready        as a health check: 0 where the server takes writes",
 ))]
 pub struct Args {
+    /// Only ask the server on the data folder whether it is ready, as health checks do: 1 where none is
+    #[arg(long)]
+    ready: bool,
     #[command(flatten)]
     data: folder::DataArgs,
     #[command(flatten)]
@@ -99,6 +103,10 @@ impl Findings {
         self.checks.iter().all(|finding| finding.state != State::Wrong)
     }
 
+    fn any_note(&self) -> bool {
+        self.checks.iter().any(|finding| finding.state == State::Note)
+    }
+
     /// The findings for people, by area; broken between words where there are columns to keep to.
     fn text(&self, colours: bool, columns: Option<usize>) -> String {
         let mut text = String::new();
@@ -136,15 +144,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(Settings { data: Some(data), .. }) if !args.data.is_said() => Folder::of(Some(data))?,
         _ => args.data.folder()?,
     };
-    server_configuration(file.as_deref(), &reading, &mut findings);
+    if !args.ready {
+        server_configuration(file.as_deref(), &reading, &mut findings);
+    }
     let findings = runtime::block_on(async {
+        if args.ready {
+            server(&folder, &mut findings).await;
+            return Ok(findings);
+        }
         data_folder(&folder, &mut findings).await;
         configuration(&mut findings).await;
         claude_code(&mut findings);
         open_code(&mut findings);
         Ok(findings)
     })?;
-    let well = findings.all_well();
+    // That no server runs is worth a note to somebody who looks, and a failure to what watches over one.
+    let well = findings.all_well() && !(args.ready && findings.any_note());
     if args.json.json {
         output::json(&serde_json::json!({ "ok": well, "checks": findings.checks }))?;
     } else {
