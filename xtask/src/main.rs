@@ -1,8 +1,9 @@
-//! Chores of the repository: what is generated and checked in, written anew.
+//! Chores of the repository: what is generated and checked in, written anew; how fast it is; a release.
 //!
 //! `cargo run -p xtask -- schemas` writes `schemas/`, `cargo run -p xtask -- docs` writes `docs/protocol/` and
 //! `docs/problems/`. Tests fail where what is checked in differs from what would be written.
 
+mod dist;
 mod docs;
 mod load;
 mod schemas;
@@ -27,6 +28,8 @@ enum Chore {
     Docs,
     /// Measure durable asks a second and the time to an answer, beside what the disk alone can do.
     Load(load::Args),
+    /// Make a release: an archive with everything in it that is passed on, and its checksum.
+    Dist(dist::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -34,6 +37,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Schemas => write_all(schemas::files()),
         Chore::Docs => write_all(docs::files()?),
         Chore::Load(args) => load::run(&args),
+        Chore::Dist(args) => dist::run(&args),
     }
 }
 

@@ -24,6 +24,7 @@ pub mod harness;
 pub mod hook;
 pub mod inbox;
 pub mod init;
+pub mod man;
 pub mod mcp;
 pub mod person;
 pub mod restore;

@@ -59,9 +59,11 @@ enum Command {
     Away(commands::away::Args),
     Doctor(commands::doctor::Args),
     Completions(commands::completions::Args),
+    #[command(hide = true)]
+    Man(commands::man::Args),
 }
 
-/// The whole command line, for completions.
+/// The whole command line, for completions and the manual.
 fn command_line() -> clap::Command {
     Cli::command()
 }
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Away(args) => commands::away::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Completions(args) => commands::completions::run(args),
+        Command::Man(args) => commands::man::run(args),
     };
     match outcome {
         Ok(code) => code,
