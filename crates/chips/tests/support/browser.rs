@@ -9,6 +9,8 @@ use super::http::{Request, Response};
 #[derive(Debug, Clone)]
 pub struct Browser {
     addr: SocketAddr,
+    /// How its address begins, for what it says of where a form comes from: `http`, or `https` behind a proxy.
+    pub scheme: &'static str,
     pub cookies: BTreeMap<String, String>,
 }
 
@@ -27,7 +29,7 @@ pub struct Form {
 
 impl Browser {
     pub fn new(addr: SocketAddr) -> Self {
-        Self { addr, cookies: BTreeMap::new() }
+        Self { addr, scheme: "http", cookies: BTreeMap::new() }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -85,7 +87,7 @@ impl Browser {
 
     /// Sends a form as the page that holds it would, without following redirects.
     pub fn submit_only(&mut self, form: &Form, extra: &[(&str, &str)]) -> Response {
-        let origin = format!("http://{}", self.addr);
+        let origin = format!("{}://{}", self.scheme, self.addr);
         let headers = [("Origin", origin.as_str()), ("Sec-Fetch-Site", "same-origin")];
         self.submit_with(form, extra, &headers)
     }
