@@ -7,7 +7,7 @@
 mod front;
 mod support;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Behind {
         let way = Way::open();
         let folder = Folder::new();
         let mut command = Serve::command(&folder, "127.0.0.1:0");
-        command.args(["--public-url", &way.url()]);
+        command.args(["--public-url", &way.url(), "--trust-proxy", "127.0.0.1"]);
         let scene = Scene::of(folder, Serve::spawn(command));
         let front = Front::start(way, |at| proxy(scene.folder.path(), at, scene.serve.addr));
         let at = |api: &Api| Api { addr: front.addr(), ..api.clone() };
@@ -99,6 +99,15 @@ fn carries_everything(behind: &Behind) {
     };
     harness.send_raw(filled(256 * 1024)).expect(201);
     harness.send_raw(filled(256 * 1024 + 1)).expect_problem(413, "too_large");
+
+    // Whoever guesses is slowed down, whatever they say of where they come from; others behind the same proxy are not.
+    let guess = Request::get("/v1/me").bearer("chips_hk_0000000000000000000000000000000000000000");
+    let (guesser, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let refusals = (1..=100).map(|_| front::status_from(guesser, front.addr(), &guess));
+    assert!(refusals.take_while(|status| *status != 429).all(|status| status == 401));
+    let forged = guess.clone().header("X-Forwarded-For", "192.0.2.7");
+    assert_eq!(front::status_from(guesser, front.addr(), &forged), 429);
+    assert_eq!(front::status_from(other, front.addr(), &guess), 401);
 
     // An answer over the API, as another client gives it.
     let ask = harness.send(&harness.plain_ask(&run_id)).expect(201);

@@ -1,11 +1,12 @@
 //! A proxy that ends TLS in front of a server, and a way to it that speaks TLS for clients that don't.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -13,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::support::process::{Process, clean};
-use crate::support::{LIMIT, until};
+use crate::support::{LIMIT, Request, until};
 
 /// A certificate for 127.0.0.1, and the authority that gave it.
 const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls");
@@ -109,8 +110,8 @@ pub fn caddy(folder: &Path, at: SocketAddr, server: SocketAddr) -> Process {
     Process::spawn(caddy)
 }
 
-/// A way to a proxy for clients that speak no TLS: what they send goes to it encrypted, and it must show a certificate for
-/// 127.0.0.1 that the tests' authority gave. Its address is the one that people use.
+/// A way to a proxy for clients that speak no TLS: what they send goes to it encrypted and from their own address, and it must
+/// show a certificate for 127.0.0.1 that the tests' authority gave. Its address is the one that people use.
 pub struct Way {
     addr: SocketAddr,
     leads_to: Arc<OnceLock<SocketAddr>>,
@@ -134,11 +135,11 @@ impl Way {
         let target = Arc::clone(&leads_to);
         std::thread::spawn(move || {
             runtime.block_on(async {
-                while let Ok((mut client, _)) = listener.accept().await {
+                while let Ok((mut client, from)) = listener.accept().await {
                     let (connector, target) = (connector.clone(), target.get().copied());
                     tokio::spawn(async move {
-                        let Ok(proxy) = TcpStream::connect(target?).await else { return None };
-                        let name = ServerName::from(std::net::IpAddr::from([127, 0, 0, 1]));
+                        let Ok(proxy) = connect(from.ip(), target?).await else { return None };
+                        let name = ServerName::from(IpAddr::from([127, 0, 0, 1]));
                         let mut proxy = match connector.connect(name, proxy).await {
                             Ok(proxy) => proxy,
                             Err(error) => panic!("no TLS with what stands in front: {error}"),
@@ -155,6 +156,26 @@ impl Way {
     pub fn url(&self) -> String {
         format!("https://{}", self.addr)
     }
+}
+
+/// A connection to an address from another one of this machine.
+async fn connect(from: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((from, 0).into())?;
+    socket.connect(to).await
+}
+
+/// The status of the reply to a request that comes from this address of the loopback network, as from another machine.
+pub fn status_from(from: Ipv4Addr, to: SocketAddr, request: &Request) -> u16 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let exchange = async {
+        let mut connection = connect(from.into(), to).await.unwrap();
+        connection.write_all(&request.wire(to, false)).await.unwrap();
+        let mut reply = Vec::new();
+        connection.read_to_end(&mut reply).await.unwrap();
+        String::from_utf8_lossy(&reply).split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    runtime.block_on(async { tokio::time::timeout(LIMIT, exchange).await.expect("a reply") })
 }
 
 /// A proxy, and the way to it.
