@@ -1,8 +1,10 @@
-//! Answers that are posted to a harness, by the real binary.
+//! What the real binary sends to addresses that it was given: answers to a harness, questions to a browser's push service.
 #![allow(clippy::unwrap_used)]
 
 mod desk;
 mod serving;
+#[allow(clippy::disallowed_methods, clippy::unwrap_used)] // a client of its own clock, as in `cases`
+mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -11,16 +13,21 @@ use std::sync::mpsc::{Receiver, channel};
 use desk::Desk;
 use serde_json::{Value, json};
 use serving::LIMIT;
+use support::browser::{Browser, Form};
 
 /// Headers in lower case, and the body.
 struct Post {
     headers: Vec<(String, String)>,
-    body: Value,
+    body: Vec<u8>,
 }
 
 impl Post {
     fn header(&self, name: &str) -> &str {
         &self.headers.iter().find(|(known, _)| known == name).unwrap().1
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
     }
 }
 
@@ -42,7 +49,7 @@ fn receive(listener: TcpListener) -> Receiver<Post> {
             let mut body = vec![0; length];
             connection.read_exact(&mut body).unwrap();
             connection.into_inner().write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
-            if tell.send(Post { headers, body: serde_json::from_slice(&body).unwrap() }).is_err() {
+            if tell.send(Post { headers, body }).is_err() {
                 return;
             }
         }
@@ -76,8 +83,9 @@ fn n07_an_answer_is_posted_after_a_kill_and_again_by_hand_and_its_key_can_be_cha
     let posts = receive(TcpListener::bind(address).unwrap());
     desk.start_server(&["--allow-outbound", &origin]);
     let first = posts.recv_timeout(LIMIT).unwrap();
-    let (id, ask_id) = (first.body["id"].as_str().unwrap(), first.body["ask_id"].as_str().unwrap());
-    assert_eq!((&first.body["type"], first.header("webhook-id")), (&json!("question.answered"), id));
+    let event = first.json();
+    let (id, ask_id) = (event["id"].as_str().unwrap(), event["ask_id"].as_str().unwrap());
+    assert_eq!((&event["type"], first.header("webhook-id")), (&json!("question.answered"), id));
     assert_eq!(first.header("webhook-signature").split(' ').count(), 1);
 
     let rotated = desk.machine.json(&["harness", "webhook", "rotate", &number]);
@@ -123,4 +131,55 @@ fn an_owner_and_a_private_space_are_said_and_listed() {
     assert_eq!(listed[0]["note"], "open, private");
     machine.refused(&["space", "private", &space, "perhaps"], 2);
     machine.refused(&["harness", "owner", &harness, "usr_01K4ZQPX000000000000000003"], 1);
+}
+
+#[test]
+fn n07_a_question_is_pushed_once_after_a_kill_and_by_the_same_key() {
+    const PUSH: &str = "/settings/told/web-push";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let origin = format!("http://{address}");
+    let mut desk = Desk::with(&["--allow-outbound", &origin]);
+    let person = desk.machine.json(&["person", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let link = desk.machine.json(&["person", "link", &person])["sign_in_url"].as_str().unwrap().to_owned();
+    let mut browser = Browser::new(desk.server().address());
+    browser.sign_in(&link);
+    let offer = browser.get(PUSH).json();
+    let key = offer["key"].as_str().unwrap();
+    let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let subscription = Form {
+        method: "post".to_owned(),
+        action: PUSH.to_owned(),
+        fields: vec![
+            field("token", offer["token"].as_str().unwrap()),
+            field("endpoint", &format!("{origin}/push/1")),
+            // The keys of the example in RFC 8291.
+            field("p256dh", "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
+            field("auth", "BTBZMqHH6r4Tts7J_aSIgg"),
+        ],
+        choices: Vec::new(),
+        texts: Vec::new(),
+    };
+    let taken = browser.submit_only(&subscription, &[]);
+    assert_eq!(taken.status, 204, "{}", taken.text());
+
+    // The push service is away, and the server is killed as soon as the question is there.
+    drop(listener);
+    let ask = desk.ask(&["Ship on the 19th or the 26th?", "-o", "19=19 September", "-o", "26=26 September"]);
+    desk.open_ask();
+    desk.kill();
+    let posts = receive(TcpListener::bind(address).unwrap());
+    desk.start_server(&["--allow-outbound", &origin, "--listen", &browser.addr().to_string()]);
+    let pushed = posts.recv_timeout(LIMIT).unwrap();
+    assert_eq!((pushed.header("content-encoding"), pushed.header("urgency")), ("aes128gcm", "high"));
+    assert!(pushed.header("authorization").ends_with(&format!("k={key}")), "the key outlives the process");
+    assert_eq!(browser.get(PUSH).json()["key"], key);
+
+    // What comes next is the outcome: the question was not pushed a second time.
+    chosen(&desk);
+    assert_eq!(desk::end(ask).1, "19\n");
+    let over = posts.recv_timeout(LIMIT).unwrap();
+    assert_eq!((over.header("urgency"), over.header("topic")), ("normal", pushed.header("topic")));
+    desk.stop();
+    assert!(posts.try_recv().is_err(), "something was pushed a third time");
 }

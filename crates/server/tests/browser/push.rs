@@ -90,7 +90,7 @@ impl Scene {
     async fn turn_on(&self) {
         self.screen.open("/settings").await;
         self.screen.click("#push [data-when=off]").await;
-        self.screen.read("This device is told.").await;
+        self.screen.read("Turned on: it stands in the list above.").await;
     }
 
     /// Waits until the push service has the next message, and gives what is in it.
@@ -168,7 +168,7 @@ async fn messages_begin_with_a_tap_and_end_with_one() {
     assert_eq!(screen.run("return window.asked").await, json!(0), "nobody is asked before they ask");
     screen.fits().await;
     screen.click("#push [data-when=off]").await;
-    screen.read("This device is told.").await;
+    screen.read("Turned on: it stands in the list above.").await;
     let options = screen.run("return JSON.parse(localStorage.subscribed)").await;
     assert_eq!(
         (&options["userVisibleOnly"], options["applicationServerKey"].as_str().unwrap().len()),

@@ -171,7 +171,7 @@ async fn n06_what_the_push_service_answers_is_told_and_what_may_pass_is_tried_ag
     let mismatched = app.ask(plain()).await;
     with_outcomes(&app, mismatched, &["refused"]).await;
     kim.get(&format!("/asks/{mismatched}")).await.says("(browser) refused the question: key mismatch: 403 Forbidden");
-    kim.get("/settings").await.says("Key mismatch: the push service does not take this server’s key.");
+    kim.get("/settings").await.says("Key mismatch: the push service does not take this server’s key (403 Forbidden).");
 
     let retried = app.ask(plain()).await;
     with_outcomes(&app, retried, &["failed"]).await;

@@ -203,10 +203,12 @@ fn row(endpoint: &Endpoint, tested: Option<Html>, person: &Person) -> EndpointRo
     let since = html::time(endpoint.created_at, person.visit.now, TimeAs::At, "{t}");
     let trouble = match &endpoint.trouble {
         _ if endpoint.disabled => Some(Html::text(w.endpoint_gone)),
-        Some(what) if endpoint.channel == Channel::WebPush && what.starts_with(web_push::KEY_MISMATCH) => {
-            Some(Html::joined([Html::text(w.push_mismatch), Html::isolated(what)], " "))
-        }
-        Some(what) => Some(Html::phrase(w.endpoint_trouble, &[("what", Html::isolated(what))])),
+        Some(what) => Some(match what.strip_prefix(web_push::KEY_MISMATCH) {
+            Some(said) if endpoint.channel == Channel::WebPush => {
+                Html::phrase(w.push_mismatch, &[("what", Html::isolated(said.trim_start_matches([':', ' '])))])
+            }
+            _ => Html::phrase(w.endpoint_trouble, &[("what", Html::isolated(what))]),
+        }),
         None => None,
     };
     EndpointRow {
