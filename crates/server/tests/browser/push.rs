@@ -244,8 +244,9 @@ async fn where_it_can_not_be_the_settings_say_why() {
     let quiet = Screen::start(&app, Special { no_scripts: true, ..Special::default() }).await;
     quiet.open(&format!("/sign-in/{}", app.way_in(app.kim).secret)).await;
     quiet.see("form .send").await.click().await.unwrap();
+    quiet.see("nav").await;
     quiet.open("/settings").await;
-    let shown = quiet.see("#push").await.text().await.unwrap();
+    let shown = quiet.see("#told #push").await.text().await.unwrap();
     assert!(shown.contains("Needs JavaScript, which is turned off here."), "{shown}");
 }
 
