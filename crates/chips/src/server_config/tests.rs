@@ -75,7 +75,8 @@ fn every_key_is_a_flag_and_a_variable_and_the_other_way_round() {
 
 /// A text that any key of this kind takes.
 fn sample(key: &Key) -> &'static str {
-    let samples = ["127.0.0.1:1", "https://chips.example.com", "chips.lan", "30s", "warn", "10.0.0.0/8", "some/where"];
+    let samples =
+        ["127.0.0.1:1", "https://chips.example.com", "chips.lan", "30s", "warn", "10.0.0.0/8", "30", "some/where"];
     samples.into_iter().find(|text| key.check(text).is_ok()).unwrap_or_else(|| panic!("a sample for {}", key.path))
 }
 
