@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "keep/backup.rs"]
+mod backup;
 #[path = "keep/erase.rs"]
 mod erase;
 #[path = "keep/export.rs"]

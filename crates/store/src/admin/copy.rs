@@ -124,6 +124,15 @@ fn begin_anew(path: &Path, keep: Keep) -> rusqlite::Result<()> {
             "UPDATE outbox SET state = 3 WHERE state = 0 AND ask_pos IN (SELECT pos FROM asks WHERE state <> 0)",
             [],
         )?;
+        // An answer that the log has and that was not gone through yet: it may have been told since. A place in the outbox that is taken
+        // is not taken again.
+        transaction.execute(
+            "INSERT OR IGNORE INTO outbox (ws_no, ask_pos, endpoint_no, kind, round, due_at, claimed_until, tries, state)
+             SELECT a.ws_no, a.pos, e.no, 4, 0, 0, 0, 0, 3 FROM asks a JOIN endpoints e ON e.harness_no = a.harness_no
+             WHERE a.state <> 0 AND EXISTS (
+                 SELECT 1 FROM outbox_cursors c WHERE c.ws_no = a.ws_no AND a.closed_pos > (c.ws_no << 40 | c.seq))",
+            [],
+        )?;
     }
     transaction.commit()?;
     connection.close().map_err(|(_, error)| error)

@@ -117,6 +117,49 @@ async fn what_was_closed_is_not_told_again_and_what_is_open_is() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_not_gone_through_is_not_told_to_its_harness_by_a_restored_folder() {
+    let (dir, world) = world().await;
+    let run = world.run().await;
+    let mut admin = Admin::open(dir.path()).unwrap();
+    let webhook = admin.add_webhook(world.harness_id(), "https://example.com/hook", "{}").unwrap();
+    let (open_ask, closed) = (world.asked(run).await, world.asked(run).await);
+    // The server dies before it goes through this.
+    world.append(&world.answer(run, closed, "a")).await;
+    let file = dir.path().join("copy");
+    back_up(dir.path(), &file).unwrap();
+
+    let target = tempfile::tempdir().unwrap();
+    let folder = target.path().join("data");
+    restore(&file, &folder, ALL).unwrap();
+    let restored = World { store: open(&folder), ..world.clone() };
+    restored.store.plan_notices(&[].into()).await.unwrap();
+    assert_eq!(restored.store.claim_notices(10).await.unwrap(), []);
+    // What is answered from now on is told, and what was can be sent again by hand.
+    restored.append(&restored.answer(run, open_ask, "b")).await;
+    restored.store.plan_notices(&[].into()).await.unwrap();
+    let told = restored.store.claim_notices(10).await.unwrap();
+    assert_eq!(
+        told.iter().map(|notice| (notice.ask.ask_id, notice.kind)).collect::<Vec<_>>(),
+        [(open_ask, Kind::Answered)]
+    );
+    restored.store.record_attempt(told[0].no, chips_core::notify::Outcome::Accepted, 0.0).await.unwrap();
+    Admin::open(&folder).unwrap().resend_webhook(webhook, closed).unwrap();
+    let told = restored.store.claim_notices(10).await.unwrap();
+    assert_eq!(
+        told.iter().map(|notice| (notice.ask.ask_id, notice.kind)).collect::<Vec<_>>(),
+        [(closed, Kind::Answered)]
+    );
+
+    // The folder itself tells it: nothing was lost there.
+    world.store.plan_notices(&[].into()).await.unwrap();
+    let told = world.store.claim_notices(10).await.unwrap();
+    assert_eq!(
+        told.iter().map(|notice| (notice.ask.ask_id, notice.kind)).collect::<Vec<_>>(),
+        [(closed, Kind::Answered)]
+    );
+}
+
+#[tokio::test]
 async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
     let (dir, world) = world().await;
     let file = dir.path().join("copy");

@@ -8,6 +8,7 @@ mod conformance;
 mod copies;
 mod crash;
 mod durable;
+mod erase;
 mod faults;
 mod folder;
 mod model;
