@@ -247,7 +247,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Names that never leave the machine or its network (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
-pub(crate) fn is_local_name(name: &str) -> bool {
+fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     !name.contains('.')
         || ["localhost", "local", "internal", "home.arpa", "alt"]

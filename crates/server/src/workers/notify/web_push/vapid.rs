@@ -11,9 +11,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::json;
 use tokio::sync::OnceCell;
-use url::{Host, Url};
-
-use crate::outbound::is_local_name;
+use url::Url;
 
 /// Under which name the store keeps the key, as PKCS#8.
 const SECRET: &str = "vapid";
@@ -24,7 +22,7 @@ const GOOD_MS: i64 = 12 * 3600 * 1000;
 #[derive(Clone)]
 pub struct Vapid {
     store: Store,
-    subject: Option<String>,
+    subject: String,
     key: Arc<OnceCell<Key>>,
 }
 
@@ -37,7 +35,7 @@ struct Key {
 impl Vapid {
     /// With the key that this store keeps. `public_url` is where people find this server.
     pub fn new(store: Store, public_url: Option<&Url>) -> Self {
-        Self { store, subject: public_url.and_then(subject), key: Arc::default() }
+        Self { store, subject: subject(public_url), key: Arc::default() }
     }
 
     /// What Chips' clock says.
@@ -75,13 +73,11 @@ impl Vapid {
     /// The key can't be had or does not sign.
     pub(super) async fn authorization(&self, url: &Url, now: Timestamp) -> Result<String, String> {
         let Key { pair, public } = self.key().await?;
-        let mut claims = json!({
+        let claims = json!({
             "aud": url.origin().ascii_serialization(),
             "exp": now.plus_ms(GOOD_MS).ms().div_euclid(1000),
+            "sub": self.subject,
         });
-        if let Some(subject) = &self.subject {
-            claims["sub"] = json!(subject);
-        }
         let encode = |part: &serde_json::Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let said = format!("{}.{}", encode(&json!({ "typ": "JWT", "alg": "ES256" })), encode(&claims));
         let signature = pair.sign(&SystemRandom::new(), said.as_bytes()).map_err(|error| error.to_string())?;
@@ -89,14 +85,13 @@ impl Vapid {
     }
 }
 
-/// Where a push service reaches whoever runs this server. Apple's refuses everything under a name that is not of the public
-/// internet, and the others can do without, so there is none then.
-fn subject(public_url: &Url) -> Option<String> {
-    match public_url.host() {
-        Some(Host::Domain(name)) if public_url.scheme() == "https" && !is_local_name(name) => {
-            Some(public_url.origin().ascii_serialization())
-        }
-        _ => None,
+/// Where a push service reaches whoever runs this server. Mozilla's and Apple's refuse a token that names nobody, though the
+/// standard lets it out; Apple's refuses one too whose name is not of the public internet. Without an https address only browsers on this
+/// very machine subscribe.
+fn subject(public_url: Option<&Url>) -> String {
+    match public_url {
+        Some(url) if url.scheme() == "https" => url.origin().ascii_serialization(),
+        _ => "mailto:chips@localhost".to_owned(),
     }
 }
 
@@ -107,17 +102,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_runs_the_server_is_found_at_its_public_address_or_not_named() {
-        for (url, found) in [
-            ("https://chips.example.com/", Some("https://chips.example.com")),
-            ("https://chips.example.com:8443/", Some("https://chips.example.com:8443")),
-            ("http://chips.example.com/", None),
-            ("https://localhost/", None),
-            ("https://chips.local/", None),
-            ("https://chips/", None),
-            ("https://192.0.2.1/", None),
+    fn somebody_is_always_named_and_at_the_public_address_where_there_is_one() {
+        for (url, named) in [
+            (Some("https://chips.example.com/"), "https://chips.example.com"),
+            (Some("https://chips.example.com:8443/"), "https://chips.example.com:8443"),
+            (Some("http://localhost:7070/"), "mailto:chips@localhost"),
+            (None, "mailto:chips@localhost"),
         ] {
-            assert_eq!(subject(&url.parse().unwrap()).as_deref(), found, "{url}");
+            let url = url.map(|url| url.parse().unwrap());
+            assert_eq!(subject(url.as_ref()), named);
         }
     }
 }
