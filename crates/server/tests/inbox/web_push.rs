@@ -509,3 +509,17 @@ async fn a_test_message_reaches_the_browser_and_the_settings_say_which_one_it_is
     kim.submit(&page.form("/settings/told/remove"), &[]).await;
     assert_eq!(places(&app).await, 0);
 }
+
+#[tokio::test]
+async fn who_answers_beside_the_messages_alone_stays_signed_in() {
+    let receiver = Receiver::start().await;
+    let (app, time) = by_hand(&receiver).await;
+    let (kim, phone) = (app.kim().await, Subscriber::new());
+    phone.on(&kim, &receiver.url("/push/kim")).await;
+    time.pass_ms(13 * DAY_MS);
+    app.ask(plain()).await;
+    let said = opened(&receiver, &phone, 0).await.message;
+    assert_eq!(tap(&kim, &said, 0).await.status, StatusCode::OK);
+    time.pass_ms(13 * DAY_MS);
+    until("the session lives on", async || (places(&app).await == 1).then_some(())).await;
+}
