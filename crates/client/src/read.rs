@@ -217,7 +217,7 @@ impl Client {
     /// One page of events, in the order of their `seq`.
     ///
     /// # Errors
-    /// `cursor_ahead`, `log_changed`, `bad_query`, or what [`Error`] lists.
+    /// `cursor_ahead`, `cursor_gone`, `log_changed`, `bad_query`, or what [`Error`] lists.
     pub async fn events(&self, query: &EventsQuery) -> Result<EventsPage, Error> {
         self.get("/v1/events", &query.pairs()).await
     }

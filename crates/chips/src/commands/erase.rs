@@ -13,9 +13,9 @@ use crate::{args, exit, folder, output};
 /// Overwrite texts for good: a person's, a question's, a run's, or all of a workspace
 ///
 /// What stands in the log, in answers that came too late, in names, addresses and devices becomes `[erased]`; numbers, identifiers,
-/// times and outcomes stay, and the log stays readable. Then the file is made anew, so that nothing of it is left in the
-/// folder. A server may run meanwhile; it takes no writes while the file is made anew. Erased are copies that Chips keeps
-/// itself too; not what was read before, such as drafts in browsers, messages on phones, exports, and backups elsewhere.
+/// times and outcomes stay, and the log stays readable. Then the file is made anew, so that nothing is left in the folder;
+/// copies that Chips itself kept of older layouts go too. A server may run meanwhile, and takes no writes while the file is
+/// made anew. Not reached is what was read before: drafts in browsers, messages on phones, exports, backups elsewhere.
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("what").args(["person", "ask", "run", "workspace", "list"]).required(true).multiple(true)),
@@ -113,7 +113,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn what(target: Target, erasing: &Erasing) -> String {
     let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     match target {
-        Target::Person(id) => format!("{id}, with what they typed beside {}", counted(erasing.asks(), "question")),
+        Target::Person(id) => {
+            format!("{id}, with what they typed in answers to {}", counted(erasing.asks(), "question"))
+        }
         Target::Ask(id) if erasing.runs() > 0 => format!("{id}, with its run"),
         Target::Ask(id) => id.to_string(),
         Target::Run(id) => format!("{id}, with {}", counted(erasing.asks(), "question")),

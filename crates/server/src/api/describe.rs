@@ -74,7 +74,11 @@ const fn json(status: u16, description: &'static str, body: Body) -> Reply {
     Reply { status, description, media_type: JSON, body }
 }
 
-const AFTER: Parameter = query("after", "Only events after this `seq`.", r#"{"type":"integer","minimum":0}"#);
+const AFTER: Parameter = query(
+    "after",
+    "Only events after this `seq`. Left out, a page begins with the oldest event that is kept, and a stream at the head.",
+    r#"{"type":"integer","minimum":0}"#,
+);
 const TYPE: Parameter =
     query("type", "Only events of this type.", r#"{"type":"string","enum":["question.ask","question.answered"]}"#);
 const OF_RUN: Parameter = query("run_id", "Only what belongs to this run.", r#"{"type":"string"}"#);

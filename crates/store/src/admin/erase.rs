@@ -381,6 +381,12 @@ fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> R
     transaction
         .prepare_cached("UPDATE attempts SET detail = ?2 WHERE ask_pos = ?1 AND detail <> ''")?
         .execute((pos, ERASED))?;
+    transaction
+        .prepare_cached(
+            "UPDATE endpoints SET trouble = ?2 WHERE trouble IS NOT NULL
+                 AND no IN (SELECT endpoint_no FROM attempts WHERE ask_pos = ?1)",
+        )?
+        .execute((pos, ERASED))?;
     Ok(())
 }
 

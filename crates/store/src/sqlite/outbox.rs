@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chips_core::Refusal;
+use chips_core::erase::is_erased_ask;
 use chips_core::notify::{Channel, Facts, Kind, Outcome, Preferences, retry_after};
 use chips_protocol::api::{AskState, Named};
 use chips_protocol::{
@@ -78,6 +79,8 @@ struct Asked {
     state: AskState,
     harness_no: i64,
     space_no: Option<i64>,
+    /// Its texts were erased.
+    erased: bool,
     facts: Facts,
 }
 
@@ -100,6 +103,7 @@ fn asked(connection: &Connection, pos: i64) -> Result<Option<Asked>> {
             state: rows::state_of(row.get(1)?)?,
             harness_no: row.get(2)?,
             space_no: row.get(3)?,
+            erased: event.as_ask().is_some_and(is_erased_ask),
             facts: Facts {
                 tier: rows::tier_of(row.get(4)?)?,
                 space_id: row.get::<_, Option<[u8; 16]>>(5)?.map(SpaceId::from_bytes),
@@ -446,6 +450,8 @@ impl Command for Record {
         // An endpoint that was removed meanwhile took its messages along.
         let Some(sent) = sent(work.connection, self.no)? else { return Ok(Ok(())) };
         let Some(ask) = asked(work.connection, sent.ask_pos)? else { return Ok(Ok(())) };
+        // What was under way when the texts were erased must not come back as what the other side quotes of it.
+        let detail = if ask.erased { "" } else { self.outcome.detail() };
         work.write()?;
         work.connection
             .prepare_cached(
@@ -461,12 +467,12 @@ impl Command for Record {
                 kind_code(sent.kind),
                 now.ms(),
                 self.outcome.as_str(),
-                self.outcome.detail(),
+                detail,
             ))?;
         let trouble = match &self.outcome {
             Outcome::Accepted => None,
             Outcome::TimedOut => Some("it did not answer in time"),
-            other => Some(other.detail()),
+            _ => Some(detail).filter(|detail| !detail.is_empty()),
         };
         work.connection
             .prepare_cached("UPDATE endpoints SET trouble = ?2 WHERE no = ?1")?

@@ -328,3 +328,51 @@ async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_besid
     let listed = admin.erasures().unwrap();
     assert_eq!((listed.len(), listed[0].id.as_str(), listed[0].done), (1, &*ada.id.to_string(), true));
 }
+
+#[tokio::test]
+async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back() {
+    let (dir, world) = world().await;
+    let run = world.run().await;
+    let (mut texts, mut its) = (Texts::default(), BTreeSet::new());
+    let endpoint = NewEndpoint {
+        channel: Channel::Ntfy,
+        address: "https://example.com/topic".into(),
+        secret: "{}".into(),
+        name: "Phone".into(),
+        session_id: None,
+    };
+    world.store.add_endpoint(&world.person, endpoint).await.unwrap().unwrap();
+    let mut draft = world.ask(run);
+    let prompt = texts.next(&mut its);
+    asking(&mut draft).questions[0].prompt.clone_from(&prompt);
+    world.append(&draft).await;
+    let ask = ask_id(&draft);
+    let claim = async || {
+        world.store.plan_notices(&[].into()).await.unwrap();
+        world.store.claim_notices(10).await.unwrap()
+    };
+    let asked = claim().await;
+    let said = Outcome::Failed(format!("can't send {prompt}"));
+    world.store.record_attempt(asked[0].no, said, 0.0).await.unwrap();
+    world.store.record_attempt(asked[0].no, Outcome::Accepted, 0.0).await.unwrap();
+    world.append(&world.answer(run, ask, "a")).await;
+    let taken_back = claim().await;
+    assert_eq!((taken_back.len(), taken_back[0].kind), (1, chips_core::notify::Kind::Closed));
+    assert_eq!(standing(dir.path()), its);
+
+    let mut admin = Admin::open(dir.path()).unwrap();
+    let erasing = admin.find_to_erase(Target::Ask(ask), None).unwrap();
+    admin.erase(&erasing).unwrap();
+    assert_eq!(standing(dir.path()), BTreeSet::new());
+    let said = Outcome::Failed(format!("can't take back {prompt}"));
+    world.store.record_attempt(taken_back[0].no, said, 0.0).await.unwrap();
+    assert_eq!(standing(dir.path()), BTreeSet::new());
+    let attempts = world.store.attempts(&world.person, ask).await.unwrap().unwrap();
+    assert_eq!(attempts.iter().map(|attempt| attempt.detail.as_str()).collect::<Vec<_>>(), ["[erased]", "", ""]);
+    // It is tried again, and replaces what a phone shows by what is left.
+    let mut late = world.answer(run, ask, "a");
+    late.idempotency_key = "late".into();
+    refused(world.submit(&late).await);
+    let shown = world.shown(ask).await;
+    assert_eq!((shown.ask.as_ask().unwrap().questions[0].prompt.as_str(), shown.late_answers.len()), ("[erased]", 0));
+}
