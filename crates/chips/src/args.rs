@@ -155,6 +155,11 @@ pub fn days(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a whole number of days, from 1 to 36500, like 90".to_owned())
 }
 
+/// Reads a port; 0 stands for none in particular.
+pub fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "a whole number from 0 to 65535".to_owned())
+}
+
 /// A length of time in milliseconds, held within what the store counts in.
 pub fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)

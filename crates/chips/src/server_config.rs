@@ -9,9 +9,11 @@ mod layers;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use chips_mcp::Pace;
+use chips_server::config::{Mailbox, Secret, Smtp, SmtpTls};
 use chips_server::{Config, config};
 use ipnet::IpNet;
 use url::Url;
@@ -34,8 +36,12 @@ macro_rules! keys {
         pub struct Settings { $($(#[$doc])* pub $field: $type,)+ }
 
         /// Every key, in the order of the default text.
-        pub static KEYS: &[Key] =
-            &[$(Key::new($path, $value, Shape::$shape, |text: &str| $read(text).map(drop)),)+];
+        pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+            let mut keys = Vec::new();
+            $(Key::new($path, $value, Shape::$shape, |text: &str| $read(text).map(drop))
+                .add_to(&mut keys, concat!($path, "_file"));)+
+            keys
+        });
 
         impl Settings {
             fn of(values: &layers::Values) -> Result<Self, Fault> {
@@ -70,6 +76,32 @@ keys! {
     mcp_slice: Option<Duration> = Maybe maybe("mcp.slice", "TIME", args::span);
     /// How often a call that waits says so.
     mcp_beat: Duration = Text text("mcp.beat", "TIME", args::span);
+    /// The server that takes e-mail.
+    smtp_host: Option<String> = Maybe maybe("smtp.host", "HOST", config::mail_host);
+    /// Its port.
+    smtp_port: u16 = Number number("smtp.port", "PORT", args::port);
+    /// How the connection to it is encrypted.
+    smtp_tls: SmtpTls = Text text("smtp.tls", "HOW", str::parse::<SmtpTls>);
+    /// Whether mail is sent in the clear to another machine.
+    smtp_insecure: bool = Switch switch("smtp.insecure", "BOOL", args::switch);
+    /// Who Chips is there.
+    smtp_username: Option<String> = Maybe maybe("smtp.username", "NAME", any_text);
+    /// The password for it.
+    smtp_password: Option<Secret> = Secret secret("smtp.password", "TEXT", secret);
+    /// Whom messages are from.
+    smtp_from: Option<Mailbox> = Maybe maybe("smtp.from", "ADDRESS", config::sender);
+    /// Authorities of the server's certificate, in PEM.
+    smtp_ca_file: Option<Vec<u8>> = Path path("smtp.ca_file", "FILE", config::authorities);
+}
+
+/// Reads a text, whatever it says.
+fn any_text(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+/// Reads a secret.
+fn secret(text: &str) -> Result<Secret, String> {
+    Ok(Secret::new(text))
 }
 
 /// Reads a path, whose file need not be there.
@@ -88,6 +120,16 @@ impl Settings {
             insecure: self.insecure,
             public_metrics: self.public_metrics,
             retain: self.retain,
+            smtp: self.smtp_host.clone().map(|host| Smtp {
+                host,
+                port: self.smtp_port,
+                tls: self.smtp_tls,
+                insecure: self.smtp_insecure,
+                username: self.smtp_username.clone(),
+                password: self.smtp_password.clone(),
+                from: self.smtp_from.clone(),
+                authorities: self.smtp_ca_file.clone(),
+            }),
             mcp: Pace { slice: self.mcp_slice, beat: self.mcp_beat },
             ..Config::on(self.listen)
         }
@@ -125,6 +167,7 @@ pub fn read(file: Option<&Path>, flags: &Flags) -> Reading {
     }
     reader.environment(std::env::vars_os());
     reader.flags(flags);
+    reader.secrets();
     let layers::Reader { values, faults, warnings } = reader;
     // Where a value is wrong, what it would contradict is not known.
     let settings = match faults.is_empty() {

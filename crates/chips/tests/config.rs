@@ -174,3 +174,28 @@ fn the_doctor_looks_at_the_file() {
     assert!(says.contains("did you mean public_metrics?"), "{report}");
     assert!(!machine.text(&["doctor"]).contains("configuration of the server"));
 }
+
+#[test]
+fn a_secret_is_told_where_everybody_can_read_it_and_never_shown() {
+    let machine = Machine::new();
+    let file = "[smtp]\nhost = \"mail.example.com\"\nfrom = \"chips@example.com\"\nusername = \"chips\"\n";
+    let with_password = format!("{file}password = \"hunter2\"\n");
+    let (code, report) = checked(&machine, &with_password, &[], &[]);
+    assert_eq!((code, row(&report, "smtp.password").0), (0, "[secret]".into()), "{report}");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("everybody on this machine can read it") && !report.to_string().contains("hunter2"));
+
+    let (_, report) = checked(&machine, file, &[], &["--smtp-password", "hunter2"]);
+    assert!(report["warnings"][0]["at"] == "--smtp-password" && !report.to_string().contains("hunter2"), "{report}");
+
+    let secret = machine.home().join("etc/password");
+    std::fs::write(&secret, "hunter2\n").unwrap();
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let (code, report) = checked(&machine, &format!("{file}password_file = \"password\"\n"), &[], &[]);
+    assert_eq!((code, report["warnings"].as_array().unwrap().len()), (0, 0), "{report}");
+    let both = [("CHIPS_SMTP_PASSWORD", "a"), ("CHIPS_SMTP_PASSWORD_FILE", secret.to_str().unwrap())];
+    let (code, report) = checked(&machine, file, &both, &[]);
+    assert!(code == 1 && report["faults"][0]["message"].as_str().unwrap().contains("are both set"), "{report}");
+    let (code, report) = checked(&machine, file, &[], &[]);
+    assert!(code == 1 && report["faults"][0]["message"].as_str().unwrap().contains("smtp.password_file"), "{report}");
+}

@@ -85,13 +85,14 @@ fn each_room_imports_only_those_below_it() {
 
 #[test]
 fn each_heavy_library_has_one_home() {
-    let homes: [(&str, &[&str]); 8] = [
+    let homes: [(&str, &[&str]); 9] = [
         ("rmcp", &["chips-mcp"]),
         ("rusqlite", &["chips-store"]),
         ("axum", &["chips-server"]),
         ("hyper", &["chips-server"]),
         ("tower-http", &["chips-server"]),
         ("askama", &["chips-server"]),
+        ("lettre", &["chips-server"]),
         ("clap", &["chips", "xtask"]),
         ("reqwest", &["chips-client", "chips-server", "chips", "xtask"]),
     ];

@@ -19,6 +19,8 @@ use crate::outbound::Outbound;
 use crate::presence::Presence;
 use crate::request_id::RequestIds;
 use crate::workers::notify::Channels;
+use crate::workers::notify::email::Mailer;
+use crate::workers::notify::email::proof::Proofs;
 use crate::workers::notify::tap::{self, Taps};
 use crate::workers::notify::web_push::vapid::Vapid;
 use crate::{api, inbox, simulation, workers};
@@ -57,6 +59,10 @@ pub struct AppState {
     pub taps: Taps,
     /// The key that push services know this server by.
     pub vapid: Vapid,
+    /// The way to the operator's mail server, where there is one.
+    pub mailer: Option<Mailer>,
+    /// The mail addresses that wait for their proof.
+    pub proofs: Arc<Proofs>,
 }
 
 impl AppState {
@@ -70,9 +76,12 @@ impl AppState {
         let taps = Taps::new(store.clone());
         let started = store.clock().now();
         let vapid = Vapid::new(store.clone(), config.public_url.as_ref());
+        let mailer = Mailer::of(&config, &store).map_err(StartError::Config)?;
         Ok(Self {
             presence: Arc::default(),
-            channels: Channels::of(&config, &outbound, &taps, &vapid),
+            channels: Channels::of(&config, &outbound, &taps, &vapid, mailer.as_ref()),
+            mailer,
+            proofs: Arc::default(),
             outbound,
             taps,
             vapid,

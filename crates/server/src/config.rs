@@ -1,5 +1,7 @@
 //! What a server is told at its start.
 
+mod smtp;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,6 +11,9 @@ use url::Url;
 pub use crate::http::forwarded::trusted as trusted_proxy;
 use crate::http::hosts::AllowedHost;
 use crate::simulation::Simulation;
+
+pub use lettre::message::Mailbox;
+pub use smtp::{Secret, Smtp, SmtpTls, authorities, mail_host, sender};
 
 /// What a server is told at its start.
 #[derive(Debug, Clone)]
@@ -29,6 +34,8 @@ pub struct Config {
     pub retain: Option<Duration>,
     /// Proxies whose `X-Forwarded-For` says whom a request comes from.
     pub trust_proxy: Vec<IpNet>,
+    /// The server that takes e-mail to people; without one there is none.
+    pub smtp: Option<Smtp>,
     /// How long a call of an MCP tool waits, and how often it says so.
     pub mcp: chips_mcp::Pace,
     /// How long and how much; the defaults are the contract's.
@@ -79,6 +86,7 @@ impl Config {
             allow_outbound: Vec::new(),
             retain: None,
             trust_proxy: Vec::new(),
+            smtp: None,
             mcp: chips_mcp::Pace::default(),
             limits: Limits::default(),
             simulation: None,
@@ -129,6 +137,9 @@ impl Config {
         }
         for url in &self.allow_outbound {
             outbound_origin(url.as_str()).map_err(|takes| format!("--allow-outbound {url} must be {takes}"))?;
+        }
+        if let Some(smtp) = &self.smtp {
+            smtp.check()?;
         }
         if !self.listen.ip().is_loopback() && !self.insecure && !self.https() {
             return Err(format!(

@@ -31,6 +31,9 @@ pub struct Args {
     flags: Flags,
 }
 
+/// What is shown in place of a secret.
+const HIDDEN: &str = "[secret]";
+
 /// What counts for a key.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -91,7 +94,9 @@ fn row(key: &Key, given: &Given) -> Row {
         Shape::List => given.texts.clone().into(),
         Shape::Switch => args::switch(&text()).map_or_else(|_| text().into(), Into::into),
         Shape::Text => text().into(),
-        Shape::Maybe | Shape::Path => Some(text()).filter(|text| !text.is_empty()).into(),
+        Shape::Number => text().parse::<u64>().map_or_else(|_| text().into(), Into::into),
+        Shape::Secret if !text().is_empty() => HIDDEN.into(),
+        Shape::Maybe | Shape::Path | Shape::Secret => Some(text()).filter(|text| !text.is_empty()).into(),
     };
     Row { key: key.path, value, from: given.layer, at: given.at.clone() }
 }
@@ -105,6 +110,7 @@ fn table(reading: &Reading) -> String {
         }
         text if text.is_empty() && key.shape == Shape::List => "none".to_owned(),
         text if text.is_empty() => "not set".to_owned(),
+        _ if key.shape == Shape::Secret => HIDDEN.to_owned(),
         text => text,
     };
     let rows: Vec<_> = KEYS

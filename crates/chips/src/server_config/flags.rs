@@ -103,6 +103,6 @@ fn argument(key: &'static Key) -> Arg {
         Shape::List => argument.action(ArgAction::Append).value_delimiter(','),
         Shape::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
         Shape::Path => argument.value_hint(ValueHint::AnyPath),
-        Shape::Text | Shape::Maybe => argument,
+        Shape::Text | Shape::Maybe | Shape::Number | Shape::Secret => argument,
     }
 }

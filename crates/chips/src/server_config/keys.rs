@@ -6,11 +6,16 @@ use std::sync::LazyLock;
 
 use toml::de::DeTable;
 
+use super::KEYS;
+
 /// The default configuration, as people read it and as the server reads it first.
 pub const DEFAULT: &str = include_str!("default.toml");
 
 /// What the default configuration is called where something in it is named.
 pub const DEFAULT_NAME: &str = "the default configuration";
+
+/// What stands at the end of the key for a secret's file.
+const FILE: &str = "_file";
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +30,10 @@ pub enum Shape {
     List,
     /// True or false.
     Switch,
+    /// A whole number.
+    Number,
+    /// A text that is shown to nobody; an empty one says "not set". Beside it there is a key for a file that holds it.
+    Secret,
 }
 
 /// One key.
@@ -65,8 +74,23 @@ impl Key {
     /// # Errors
     /// What is right instead.
     pub fn check(&self, text: &str) -> Result<(), String> {
-        let not_set = matches!(self.shape, Shape::Maybe | Shape::Path) && text.is_empty();
+        let not_set = matches!(self.shape, Shape::Maybe | Shape::Path | Shape::Secret) && text.is_empty();
         if not_set { Ok(()) } else { (self.check)(text) }
+    }
+
+    /// Of a secret, the key for the file that holds it.
+    pub fn companion(&self) -> Option<&'static Self> {
+        let is_it = |other: &&Self| other.path.strip_suffix(FILE) == Some(self.path);
+        KEYS.iter().find(|other| self.shape == Shape::Secret && is_it(other))
+    }
+
+    /// Keeps a key, and where it is a secret's, the one for the file that holds it, which is called `file_path`.
+    pub fn add_to(self, keys: &mut Vec<Self>, file_path: &'static str) {
+        let is_secret = self.shape == Shape::Secret;
+        keys.push(self);
+        if is_secret {
+            keys.push(Self::new(file_path, "FILE", Shape::Path, |_| Ok(())));
+        }
     }
 
     /// What stands about it in the default configuration.

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -13,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::flags::Flags;
 use super::keys::{DEFAULT, DEFAULT_NAME, Key, Shape, nearest};
 use super::{KEYS, VARIABLE};
+use crate::folder::shell_word;
 use crate::output;
 
 /// What Chips reads from the environment beside the keys.
@@ -36,7 +39,7 @@ pub enum Layer {
 }
 
 /// What one layer gave a key.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Given {
     /// Its value; several texts for a list, one otherwise.
     pub texts: Vec<String>,
@@ -44,6 +47,13 @@ pub struct Given {
     pub layer: Layer,
     /// Where: `/etc/chips.toml:3`, `CHIPS_LISTEN`, `--listen`.
     pub at: String,
+}
+
+impl fmt::Debug for Given {
+    /// Without the value, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given").field("layer", &self.layer).field("at", &self.at).finish_non_exhaustive()
+    }
 }
 
 /// Something that is wrong, or worth a warning.
@@ -102,6 +112,16 @@ impl Values {
             .collect()
     }
 
+    /// A secret, if it is set.
+    pub fn secret<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Fault> {
+        self.maybe(path, read)
+    }
+
+    /// A number.
+    pub fn number<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Fault> {
+        self.text(path, read)
+    }
+
     /// True or false.
     pub fn switch<T>(&self, path: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Fault> {
         self.text(path, read)
@@ -122,7 +142,7 @@ pub struct Reader {
 impl Reader {
     /// Reads the default text.
     pub fn default_text(&mut self) {
-        self.toml(DEFAULT, &Source { name: DEFAULT_NAME, folder: None, layer: Layer::Default });
+        self.toml(DEFAULT, &Source { name: DEFAULT_NAME, path: None, folder: None, layer: Layer::Default });
     }
 
     /// Reads a file.
@@ -134,7 +154,7 @@ impl Reader {
         };
         let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
         match String::from_utf8(bytes) {
-            Ok(text) => self.toml(&text, &Source { name: &name, folder, layer: Layer::File }),
+            Ok(text) => self.toml(&text, &Source { name: &name, path: Some(path), folder, layer: Layer::File }),
             Err(error) => {
                 let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
                 let (line, column) = place(&before, before.len());
@@ -185,7 +205,63 @@ impl Reader {
         for key in flags.keys() {
             let at = format!("--{}", key.flag());
             let texts = flags.given(key).unwrap_or_default().to_vec();
+            if key.shape == Shape::Secret {
+                let message =
+                    "stands in the arguments, which everybody on this machine can read; name a file that holds it";
+                self.warnings.push(Fault { at: at.clone(), message: message.to_owned() });
+            }
             self.give(key, Given { texts, layer: Layer::Flag, at: at.clone() }, &at);
+        }
+    }
+
+    /// Reads the secrets that stand in files of their own. Where a layer names the file and a later one the secret itself, that one
+    /// counts, and the other way round.
+    pub fn secrets(&mut self) {
+        for key in KEYS.iter() {
+            let Some(file) = key.companion() else { continue };
+            let said =
+                |key: &Key| self.values.0.get(key.path).filter(|given| given.texts.iter().any(|text| !text.is_empty()));
+            let Some(named) = said(file).cloned() else { continue };
+            match said(key) {
+                Some(direct) if direct.layer == named.layer => {
+                    let message = format!("{} and {} are both set; keep one of them", key.path, file.path);
+                    self.fault(named.at, message);
+                }
+                Some(direct) if direct.layer > named.layer => {}
+                _ => self.secret_file(key, &named),
+            }
+        }
+    }
+
+    fn secret_file(&mut self, key: &'static Key, named: &Given) {
+        let path = named.texts.first().cloned().unwrap_or_default();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                self.warn_if_world_readable(Path::new(&path), key);
+                // Editors and `echo` end a file with a line feed that nobody means.
+                let text =
+                    text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+                if text.is_empty() {
+                    return self
+                        .fault(named.at.clone(), format!("{path} is empty, and {} is to stand in it", key.path));
+                }
+                let given = Given { texts: vec![text.to_owned()], layer: named.layer, at: named.at.clone() };
+                self.give(key, given, &named.at);
+            }
+            Err(error) => self.fault(named.at.clone(), format!("{path} can't be read: {error}")),
+        }
+    }
+
+    fn warn_if_world_readable(&mut self, path: &Path, key: &Key) {
+        let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.mode());
+        if mode & 0o004 != 0 {
+            let word = shell_word(&path.to_string_lossy());
+            let message = format!(
+                "everybody on this machine can read it (mode {:04o}), and {} stands in it; mend it with: chmod o-r {word}",
+                mode & 0o7777,
+                key.path
+            );
+            self.warnings.push(Fault { at: path.to_string_lossy().into_owned(), message });
         }
     }
 
@@ -197,6 +273,9 @@ impl Reader {
     fn give(&mut self, key: &'static Key, given: Given, at: &str) {
         let bad = given.texts.iter().find_map(|text| key.check(text).err().map(|reason| (text, reason)));
         match bad {
+            Some((_, reason)) if key.shape == Shape::Secret => {
+                self.faults.push(wrong(at, key.path, "what it is", &reason));
+            }
             Some((text, reason)) => self.faults.push(wrong(at, key.path, &quoted(text), &reason)),
             None => drop(self.values.0.insert(key.path, given)),
         }
@@ -244,6 +323,8 @@ impl Reader {
                 .collect::<Option<Vec<_>>>()
                 .ok_or("a list of texts in quotes"),
             (Shape::List, _) => Err("a list in brackets: [\"one\", \"two\"]"),
+            (Shape::Number, DeValue::Integer(number)) if number.radix() == 10 => Ok(vec![number.as_str().to_owned()]),
+            (Shape::Number, _) => Err("a whole number, without quotes"),
             (Shape::Path, DeValue::String(path)) => Ok(vec![source.path(path)]),
             (_, DeValue::String(text)) => Ok(vec![text.as_ref().to_owned()]),
             (Shape::Maybe, DeValue::Integer(_)) => Ok(vec![text.get(span.clone()).unwrap_or_default().to_owned()]),
@@ -256,10 +337,17 @@ impl Reader {
                     Layer::Default => source.name.to_owned(),
                     _ => format!("{}:{line}", source.name),
                 };
+                let says_a_secret = key.shape == Shape::Secret && texts.iter().any(|text| !text.is_empty());
+                if let Some(path) = source.path.filter(|_| says_a_secret) {
+                    self.warn_if_world_readable(path, key);
+                }
                 self.give(key, Given { texts, layer: source.layer, at: given_at }, &at);
             }
             Err(takes) => {
-                let found = shortened(text.get(span).unwrap_or_default());
+                let found = match key.shape {
+                    Shape::Secret => "what it is".to_owned(),
+                    _ => shortened(text.get(span).unwrap_or_default()),
+                };
                 self.fault(at, format!("{} can't be {found}: it takes {takes}", key.path));
             }
         }
@@ -269,6 +357,8 @@ impl Reader {
 /// Where a text in TOML comes from.
 struct Source<'s> {
     name: &'s str,
+    /// The file, where it is one.
+    path: Option<&'s Path>,
     /// Where its relative paths begin.
     folder: Option<PathBuf>,
     layer: Layer,

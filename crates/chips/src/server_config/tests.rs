@@ -40,7 +40,7 @@ fn the_default_text_is_good_and_names_every_key_once() {
     let mut reader = layers::Reader::default();
     reader.default_text();
     assert_eq!(reader.faults, []);
-    for key in KEYS {
+    for key in KEYS.iter() {
         let given = reader.values.given(key.path).unwrap_or_else(|| panic!("{} is not in default.toml", key.path));
         assert_eq!(given.layer, Layer::Default);
         assert!(!key.about().says.is_empty(), "{} has no comment in default.toml", key.path);
@@ -56,10 +56,10 @@ fn every_key_is_a_flag_and_a_variable_and_the_other_way_round() {
     let command = Flags::augment_args(Command::new("chips"));
     let flags: Vec<_> = command.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
     assert_eq!(flags, KEYS.iter().map(Key::flag).collect::<Vec<_>>());
-    for key in KEYS {
+    for key in KEYS.iter() {
         let text = match key.shape {
             Shape::Switch => "true",
-            Shape::List | Shape::Text | Shape::Maybe | Shape::Path => sample(key),
+            _ => sample(key),
         };
         let (values, faults, warnings) = layered("", &[(&key.variable(), text)], &[]);
         assert_eq!((faults, warnings), (vec![], vec![]), "{}", key.path);
@@ -68,6 +68,7 @@ fn every_key_is_a_flag_and_a_variable_and_the_other_way_round() {
 
         let flag = format!("--{}", key.flag());
         let (values, faults, _) = layered("", &[(&key.variable(), text)], &[&format!("{flag}={text}")]);
+        assert_eq!(key.shape == Shape::Secret, key.companion().is_some(), "{}", key.path);
         assert_eq!(faults, Vec::<String>::new());
         assert_eq!((values.given(key.path).unwrap().layer, &values.given(key.path).unwrap().at), (Layer::Flag, &flag));
     }
@@ -75,9 +76,13 @@ fn every_key_is_a_flag_and_a_variable_and_the_other_way_round() {
 
 /// A text that any key of this kind takes.
 fn sample(key: &Key) -> &'static str {
-    let samples =
-        ["127.0.0.1:1", "https://chips.example.com", "chips.lan", "30s", "warn", "10.0.0.0/8", "30", "some/where"];
-    samples.into_iter().find(|text| key.check(text).is_ok()).unwrap_or_else(|| panic!("a sample for {}", key.path))
+    const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/authority.pem");
+    let samples = ["127.0.0.1:1", "https://chips.example.com", "chips.lan", "30s", "warn", "25", "starttls"];
+    let more = ["10.0.0.0/8", "chips@example.com", "some/where"];
+    let found = samples.into_iter().chain(more).find(|text| key.check(text).is_ok());
+    found
+        .or_else(|| key.check(AUTHORITY).is_ok().then_some(AUTHORITY))
+        .unwrap_or_else(|| panic!("a sample for {}", key.path))
 }
 
 #[test]
@@ -179,4 +184,65 @@ fn a_relative_path_begins_at_the_folder_of_the_file() {
     assert_eq!(Settings::of(&values).unwrap().data.unwrap(), Path::new("/srv/chips"));
     let (values, ..) = layered("data = \"x\"", &[("CHIPS_DATA", "from/here")], &[]);
     assert_eq!(Settings::of(&values).unwrap().data.unwrap(), Path::new("from/here"));
+}
+
+#[test]
+fn a_secret_comes_from_a_file_of_its_own_and_the_later_layer_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("password");
+    std::fs::write(&path, "from the file\n").unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let file = path.to_str().unwrap();
+    let password = |toml: &str, variables: &[(&str, &str)], flags: &[&str]| {
+        let mut reader = layers::Reader::default();
+        reader.default_text();
+        let config = folder.path().join("chips.toml");
+        std::fs::write(&config, toml).unwrap();
+        reader.file(&config);
+        reader.environment(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        reader.flags(&flags_of(flags));
+        reader.secrets();
+        assert_eq!(reader.faults, []);
+        Settings::of(&reader.values).unwrap().smtp_password.map(|secret| secret.reveal().to_owned())
+    };
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(password("", &[], &[]), None);
+    assert_eq!(password("smtp.password_file = \"password\"", &[], &[]), said("from the file"));
+    assert_eq!(password("smtp.password = \"x\"", &[("CHIPS_SMTP_PASSWORD_FILE", file)], &[]), said("from the file"));
+    assert_eq!(password("smtp.password_file = \"password\"", &[("CHIPS_SMTP_PASSWORD", "y")], &[]), said("y"));
+    assert_eq!(password("", &[("CHIPS_SMTP_PASSWORD", "y")], &["--smtp-password-file", file]), said("from the file"));
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_told_and_never_shown() {
+    let (_, faults, warnings) = layered("smtp.password = \"hunter2\"\n", &[], &[]);
+    assert_eq!((faults.len(), warnings.len()), (0, 1), "{warnings:?}");
+    assert!(
+        warnings[0].contains("chips.toml: everybody on this machine can read it") && !warnings[0].contains("hunter2")
+    );
+    let (_, _, warnings) = layered("smtp.password = \"\"\n", &[], &["--smtp-password=hunter2"]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("--smtp-password: stands in the arguments") && !warnings[0].contains("hunter2"));
+    assert!(!fault("smtp.password = [\"hunter2\"]").contains("hunter2"));
+    let (values, ..) = layered("smtp.password = \"hunter2\"\n", &[], &[]);
+    assert!(!format!("{values:?} {:?}", Settings::of(&values)).contains("hunter2"));
+}
+
+#[test]
+fn a_secret_that_is_named_twice_or_can_t_be_read_is_a_fault() {
+    for (toml, says) in [
+        ("smtp.password = \"a\"\nsmtp.password_file = \"b\"\n", "are both set"),
+        ("smtp.password_file = \"nowhere\"\n", "can't be read"),
+        ("smtp.password_file = \"chips.toml.empty\"\n", "is empty"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("chips.toml.empty"), "\n").unwrap();
+        let path = folder.path().join("chips.toml");
+        std::fs::write(&path, toml).unwrap();
+        let mut reader = layers::Reader::default();
+        reader.file(&path);
+        reader.secrets();
+        assert_eq!(reader.faults.len(), 1, "{toml}");
+        assert!(reader.faults[0].line().contains(says), "{:?}", reader.faults);
+    }
 }

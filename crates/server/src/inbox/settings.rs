@@ -1,5 +1,6 @@
 //! `/settings`: who is signed in, and where; where and when they are told; and signing out.
 
+pub(super) mod email;
 pub(super) mod push;
 pub(super) mod told;
 

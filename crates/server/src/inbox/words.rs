@@ -5,6 +5,7 @@
 
 mod de;
 mod en;
+mod mail;
 
 use chips_protocol::api::AskState;
 use serde::Serialize;
@@ -300,6 +301,8 @@ pub(crate) struct Words {
 
     /// What is said outside the inbox.
     pub message: Message,
+    /// What is said by e-mail, and of addresses in the settings.
+    pub mail: mail::Mail,
     /// What the service worker says by itself.
     pub worker_unsent: &'static str,
     /// What the script says as well.

@@ -3,6 +3,7 @@
 //!
 //! A channel is one file that implements [`Channel`] and one line in [`Channels::of`].
 
+pub mod email;
 pub mod message;
 pub mod ntfy;
 pub mod tap;
@@ -24,6 +25,7 @@ use crate::app::AppState;
 use crate::config::Config;
 use crate::inbox::words::{LANGUAGES, Words};
 use crate::outbound::Outbound;
+use email::{Email, Mailer};
 use message::Message;
 use tap::Taps;
 use web_push::vapid::Vapid;
@@ -62,13 +64,16 @@ pub struct Channels {
 
 impl Channels {
     /// The channels that the configuration turns on.
-    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps, vapid: &Vapid) -> Self {
-        let all: Vec<Box<dyn Channel>> = vec![
+    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps, vapid: &Vapid, mailer: Option<&Mailer>) -> Self {
+        let mut all: Vec<Box<dyn Channel>> = vec![
             Box::new(web_push::WebPush::new(outbound.clone(), taps.clone(), vapid.clone())),
             Box::new(ntfy::Ntfy::new(outbound.clone(), taps.clone(), config.base_url())),
             Box::new(webhook::Webhook::personal(outbound.clone())),
             Box::new(webhook::Webhook::of_harnesses(outbound.clone())),
         ];
+        if let Some(mailer) = mailer {
+            all.push(Box::new(Email::new(mailer.clone())));
+        }
         Self { all: all.into() }
     }
 

@@ -7,6 +7,7 @@ mod answering;
 mod choosing;
 mod install;
 mod live;
+mod mail;
 mod ntfy;
 mod presence;
 mod push_service;

@@ -13,6 +13,7 @@ use chips_protocol::{PersonId, SpaceId};
 use chips_store::{Endpoint, NewEndpoint};
 use url::Url;
 
+use super::email::EmailForm;
 use super::push::{device_name, is_here};
 use super::{open, render, unwritten};
 use crate::app::AppState;
@@ -33,7 +34,7 @@ const NTFY: &str = "https://ntfy.sh";
 /// The tiers of which people are told outside the inbox.
 const TIERS: [Tier; 2] = [Tier::TimeSensitive, Tier::Active];
 /// Back to what was changed.
-const ENDPOINTS: &str = "/settings#told";
+pub(super) const ENDPOINTS: &str = "/settings#told";
 const TIMES: &str = "/settings#when";
 
 /// What the two sections show.
@@ -41,6 +42,8 @@ pub(super) struct Told {
     pub endpoints: Vec<EndpointRow>,
     pub ntfy: NtfyForm,
     pub webhook: WebhookForm,
+    /// Where the server sends mail.
+    pub email: Option<EmailForm>,
     /// The key of a webhook that was just added.
     pub key: Option<String>,
     pub when: WhenForm,
@@ -69,11 +72,11 @@ pub(super) struct Field {
 }
 
 impl Field {
-    fn of(text: String) -> Self {
+    pub(super) fn of(text: String) -> Self {
         Self { text, fault: None }
     }
 
-    fn blame(&mut self, fault: &str) {
+    pub(super) fn blame(&mut self, fault: &str) {
         self.fault.get_or_insert_with(|| fault.to_owned());
     }
 }
@@ -124,9 +127,17 @@ pub(super) struct SpaceRow {
 pub(super) struct Happened {
     ntfy: Option<NtfyForm>,
     webhook: Option<WebhookForm>,
+    email: Option<EmailForm>,
     key: Option<String>,
     tested: Option<(i64, Outcome)>,
     when: Option<WhenForm>,
+}
+
+impl Happened {
+    /// An address was given.
+    pub(super) fn with_email(form: EmailForm) -> Self {
+        Self { email: Some(form), ..Self::default() }
+    }
 }
 
 /// What a channel is called.
@@ -168,6 +179,7 @@ impl Told {
                 open: false,
             }),
             webhook: happened.webhook.unwrap_or_default(),
+            email: EmailForm::shown(state, person, happened.email),
             key: happened.key,
             tiers: TIERS
                 .map(|tier| TierRow {
@@ -326,19 +338,19 @@ impl WhenForm {
     }
 }
 
-fn person_id(person: &Person) -> Option<PersonId> {
+pub(super) fn person_id(person: &Person) -> Option<PersonId> {
     match person.identity().sender.who {
         Who::Person(id) => Some(id),
         Who::Harness(_) => None,
     }
 }
 
-fn misfit(person: &Person) -> Response {
+pub(super) fn misfit(person: &Person) -> Response {
     person.visit.bad_form(StatusCode::UNPROCESSABLE_ENTITY)
 }
 
 /// The page again, with what is wrong beside its field.
-async fn again(state: &AppState, person: &Person, happened: Happened) -> Response {
+pub(super) async fn again(state: &AppState, person: &Person, happened: Happened) -> Response {
     render(state, person, StatusCode::UNPROCESSABLE_ENTITY, happened).await
 }
 
@@ -457,7 +469,7 @@ fn check(state: &AppState, field: &mut Field, address: Url, w: &Words) -> Option
     }
 }
 
-fn cut(name: &str) -> String {
+pub(super) fn cut(name: &str) -> String {
     html::short(name, NAME)
 }
 

@@ -306,6 +306,7 @@ pub(super) static WORDS: Words = Words {
         refused: "Chips hat das nicht angenommen. Antworte hier: {page}",
         busy: "Nicht gesendet: Chips kann das gerade nicht. Versuche es gleich noch einmal.",
     },
+    mail: super::mail::DE,
     worker_unsent: "Nicht gesendet: Chips war nicht zu erreichen. Tippe noch einmal.",
 
     script: Script {

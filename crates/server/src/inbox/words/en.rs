@@ -304,6 +304,7 @@ pub(super) static WORDS: Words = Words {
         refused: "Chips did not take it. Answer here: {page}",
         busy: "Not sent: Chips can’t do that right now. Try again in a moment.",
     },
+    mail: super::mail::EN,
     worker_unsent: "Not sent: Chips could not be reached. Tap again.",
 
     script: Script {
