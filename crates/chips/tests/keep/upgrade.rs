@@ -173,7 +173,7 @@ fn a_kill_at_any_statement_of_an_upgrade_loses_nothing_and_the_next_start_goes_o
         let statements = places.iter().filter(|at| *at == "a statement of a step").count();
         let steps = places.iter().filter(|at| *at == "a step").count();
         assert_eq!(steps, newest() - golden.layout, "{places:#?}");
-        assert!(statements > steps && places.len() > statements + 2 * steps, "{places:#?}");
+        assert!(statements >= steps && places.len() > statements + 2 * steps, "{places:#?}");
     }
 }
 
