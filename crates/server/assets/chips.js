@@ -405,8 +405,9 @@ function ended() {
 	source.close();
 	if (typed(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
 }
+const fetchCard = (id) => fetch(`/fragments/asks/${id}?view=${piece}${sift}`).catch(() => ({}));
 async function refresh(id) {
-	const response = await fetch(`/fragments/asks/${id}?view=${piece}${sift}`).catch(() => ({})), card = byId(id);
+	const response = await fetchCard(id), card = byId(id);
 	if (response.status === 401) ended();
 	else if (isBusy(card)) return;
 	else if (response.ok) place(one(".card", parsed(await response.text())));
@@ -417,7 +418,7 @@ async function refresh(id) {
 }
 // Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
 async function overtaken(card) {
-	const response = await fetch(`/fragments/asks/${card.dataset.ask}?view=${piece}${sift}`).catch(() => ({}));
+	const response = await fetchCard(card.dataset.ask);
 	const fresh = response.ok && one("[data-own]", parsed(await response.text())), waits = pending.get(card);
 	if (fresh && waits) place(fresh);
 	waits?.[fresh ? "drop" : "flush"]();

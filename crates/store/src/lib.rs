@@ -24,7 +24,7 @@ use std::sync::Arc;
 use chips_core::notify::{Outcome, Preferences};
 use chips_core::{Access, Sender};
 use chips_protocol::api::{Ask, AsksPage, Me, NewRun, Run};
-use chips_protocol::{AskId, Draft, PersonId, RunId, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, Draft, HarnessId, PersonId, RunId, Timestamp, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use clock::Clock;
@@ -253,6 +253,14 @@ impl Store {
     /// The store can't be read.
     pub async fn names(&self, workspace_id: WorkspaceId) -> Result<HashMap<PersonId, String>, StoreError> {
         on!(self, backend => backend.names(workspace_id).await)
+    }
+
+    /// The harnesses that have asked something that a person may see, open or closed, with their names and in their order.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn askers(&self, viewer: &Identity) -> Result<Vec<(HarnessId, String)>, StoreError> {
+        on!(self, backend => backend.askers(viewer).await)
     }
 
     /// The `seq` of the workspace's last event, as a value to wait on. Carries no data: read the log after it changed.

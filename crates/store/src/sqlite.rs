@@ -220,6 +220,11 @@ impl Sqlite {
         self.inner.pool.read(move |connection| seen::names(connection, workspace_id)).await
     }
 
+    pub(crate) async fn askers(&self, viewer: &Identity) -> Result<Vec<(HarnessId, String)>, StoreError> {
+        let viewer = viewer.clone();
+        self.inner.pool.read(move |connection| seen::askers(connection, &viewer)).await
+    }
+
     pub(crate) fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
         self.inner.shared.log(workspace_id).subscribe()
     }

@@ -48,7 +48,7 @@ pub(crate) async fn piece(
     query: Result<Query<PieceQuery>, QueryRejection>,
     sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
-    let sift = Sift::read(sift);
+    let sift: Sift = Sift::read(sift);
     let view = query.map(|query| query.0.view).unwrap_or_default();
     person.visit.piece = Some(Detail::of(view.as_bytes()));
     match find(&state, &person, &ask_id).await {

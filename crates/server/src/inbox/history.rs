@@ -1,4 +1,4 @@
-//! `/history`: what is closed, the newest first, with search.
+//! `/history`: what is closed, the newest first, with search and the filters of the list.
 
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
@@ -6,109 +6,107 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use chips_protocol::api::AskState;
-use chips_store::{AskFilter, AsksQuery};
+use chips_store::{AskFilter, AsksQuery, StoreError};
 use serde::Deserialize;
 
 use super::page::{PageName, Person, Shell, page};
 use super::rows::Rows;
+use super::sift::{Sift, SiftForm, SiftQuery};
 use crate::app::AppState;
 
 /// Rows on a page.
 const PAGE: usize = 30;
 /// Characters of a search.
 const LONGEST_SEARCH: usize = 200;
-/// The states that a closed question can be in.
-const CLOSED: [AskState; 4] = [AskState::Answered, AskState::TimedOut, AskState::Settled, AskState::Withdrawn];
 
 #[derive(Template)]
 #[template(path = "history.html")]
 struct HistoryPage {
     shell: Shell,
     query: String,
-    state: Option<&'static str>,
-    filters: Vec<Filter>,
+    sift: SiftForm,
+    unreadable: bool,
     filtered: bool,
     rows: Rows,
-    paged: bool,
-    newest: String,
+    newest: Option<String>,
     older: Option<String>,
 }
 
-struct Filter {
-    href: String,
-    label: &'static str,
-    current: bool,
-}
-
-/// What may stand behind `/history`. What can't be read is ignored.
+/// What may stand behind `/history`, beside the filters. Anything else is ignored.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct HistoryQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
-    state: String,
-    #[serde(default)]
     before: Option<String>,
 }
 
-/// `GET /history?q=TEXT&state=STATE&before=CURSOR`
+/// `GET /history?q=TEXT&space=ID&harness=ID&state=STATE&before=CURSOR`
 pub(crate) async fn show(
     State(state): State<AppState>,
     person: Person,
     query: Result<Query<HistoryQuery>, QueryRejection>,
+    sift: Result<Query<SiftQuery>, QueryRejection>,
 ) -> Response {
+    let mut sift = Sift::read(sift);
+    sift.unreadable |= query.is_err();
     let query = query.map(|query| query.0).unwrap_or_default();
+    match read(&state, &person, &query, sift).await {
+        Ok(history) => page(StatusCode::OK, &history),
+        Err(fault) => person.visit.unreadable(&fault),
+    }
+}
+
+async fn read(
+    state: &AppState,
+    person: &Person,
+    query: &HistoryQuery,
+    sift: Sift<AskState>,
+) -> Result<HistoryPage, StoreError> {
+    let (store, identity, w) = (&state.store, person.identity(), person.visit.w);
     let text: String = query.q.trim().chars().take(LONGEST_SEARCH).collect();
-    let only = AskState::from_name(&query.state).filter(|state| CLOSED.contains(state));
     let before = query.before.as_deref().and_then(|cursor| cursor.parse().ok());
     let paged = before.is_some();
     let wanted = AsksQuery {
-        filter: only.map_or(AskFilter::Closed, AskFilter::State),
+        filter: sift.part.map_or(AskFilter::Closed, AskFilter::State),
+        space_id: sift.space,
+        harness_id: sift.harness,
         text: Some(text.clone()).filter(|text| !text.is_empty()),
         limit: PAGE,
         before,
         ..AsksQuery::default()
     };
-    let asks = match state.store.asks(person.identity(), &wanted).await {
-        Ok(asks) => asks,
-        Err(fault) => return person.visit.unreadable(&fault),
+    let (asks, next) = if sift.unreadable {
+        (Vec::new(), None)
+    } else {
+        let found = store.asks(identity, &wanted).await?;
+        (found.asks, found.next)
     };
-    let w = person.visit.w;
-    let filters = std::iter::once(None)
-        .chain(CLOSED.map(Some))
-        .map(|state| Filter {
-            href: href(&text, state, None),
-            label: state.map_or(w.all_states, |state| w.state(state)),
-            current: state == only,
-        })
-        .collect();
-    page(
-        StatusCode::OK,
-        &HistoryPage {
-            shell: person.shell(w.history, PageName::History),
-            state: only.map(AskState::as_str),
-            filters,
-            filtered: only.is_some() || !text.is_empty(),
-            rows: Rows::new(&asks.asks, &person.viewer()),
-            paged,
-            newest: href(&text, only, None),
-            older: asks.next.map(|cursor| href(&text, only, Some(&cursor))),
-            query: text,
-        },
-    )
+    let (spaces, askers) = (store.me(identity).await?.spaces, store.askers(identity).await?);
+    let filtered = !sift.is_all() || !text.is_empty();
+    Ok(HistoryPage {
+        shell: person.shell(w.history, PageName::History),
+        sift: SiftForm::new(w, sift, &spaces, askers, filtered.then_some("/history")),
+        unreadable: sift.unreadable,
+        filtered,
+        rows: Rows::new(&asks, &person.viewer()),
+        newest: paged.then(|| href(&text, &sift, None)),
+        older: next.map(|cursor| href(&text, &sift, Some(&cursor))),
+        query: text,
+    })
 }
 
-fn href(text: &str, state: Option<AskState>, before: Option<&str>) -> String {
+/// Another page of the same history.
+fn href(text: &str, sift: &Sift<AskState>, before: Option<&str>) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
-    let pairs =
-        [("q", Some(text).filter(|text| !text.is_empty())), ("state", state.map(AskState::as_str)), ("before", before)];
-    for (name, value) in pairs {
+    for (name, value) in [("before", before), ("q", Some(text).filter(|text| !text.is_empty()))] {
         if let Some(value) = value {
             query.append_pair(name, value);
         }
     }
-    match query.finish() {
-        query if query.is_empty() => "/history".to_owned(),
+    let query = query.finish() + &sift.address();
+    match query.trim_start_matches('&') {
+        "" => "/history".to_owned(),
         query => format!("/history?{query}"),
     }
 }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::card::{Card, Detail, Shelf, Typed, Viewer};
 use super::html::Html;
 use super::page::{PageName, Person, Shell, page};
-use super::sift::{Sift, SiftForm, SiftQuery};
+use super::sift::{Sift, SiftForm, SiftQuery, askers_of};
 use super::words::{Count, Words};
 use crate::app::AppState;
 
@@ -128,7 +128,7 @@ async fn read(store: &Store, person: &Person, before: Option<&str>, sift: Sift) 
     if sift.unreadable {
         (open.asks, open.next) = (Vec::new(), None);
     }
-    let closed = if paged || sift.shelf.is_some() {
+    let closed = if paged || sift.part.is_some() {
         Vec::new()
     } else {
         just_closed(store, identity, person.visit.now, open.head).await?
@@ -139,7 +139,10 @@ async fn read(store: &Store, person: &Person, before: Option<&str>, sift: Sift) 
     let viewer = person.viewer_of(store, &closed).await?;
     let every = all.as_ref().unwrap_or(&open);
     let total = format!("{}{}", every.asks.len(), if every.next.is_some() { "+" } else { "" });
-    let form = SiftForm::new(viewer.w, sift, &spaces, &every.asks, &runs);
+    let askers = askers_of(&every.asks, &runs);
+    // Where there is nothing to tell apart there is nothing to choose.
+    let form = (!sift.is_all() || spaces.len() > 1 || askers.len() > 1)
+        .then(|| SiftForm::new(viewer.w, sift, &spaces, askers, (!sift.is_all()).then_some("/")));
     // Further down the list, its head still says how many there are in all.
     let counts = Counts::of(if sift.is_all() { every } else { &open });
     let closed: Vec<Ask> = closed.into_iter().filter(|ask| sift.takes(runs.get(&ask.ask.envelope.run_id))).collect();
@@ -185,7 +188,7 @@ impl List {
         let (going, gone) = (shelf(Shelf::Going, WHOLE_OTHER), shelf(Shelf::Gone, WHOLE_OTHER));
         let words = &viewer.w.script;
         let shown = frame.counts;
-        let counts = match frame.sift.shelf {
+        let counts = match frame.sift.part {
             Some(Shelf::Waiting) => Counts { also: 0, ..shown },
             Some(_) => Counts { waiting: 0, also: going.len() + gone.len(), ..shown },
             None => shown,

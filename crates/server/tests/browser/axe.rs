@@ -102,7 +102,7 @@ async fn whoever_signs_in_is_kept_out_by_nothing() {
 }
 
 /// Questions of every kind, open and closed.
-async fn furnish(app: &App) -> Furnished {
+pub async fn furnish(app: &App) -> Furnished {
     let backups = app.admin().add_harness(app.workspace_id, "Backups").unwrap().id;
     let busy = app.run("Order 4711").await;
     let tap = app.ask_in(busy.run_id, with_text()).await;
@@ -142,11 +142,12 @@ fn several_and_text() -> Value {
     json!({ "questions": [question("when", "Which days?", json!({ "multi_select": true, "allow_free_text": true }))] })
 }
 
-struct Furnished {
-    tap: String,
-    several: String,
-    run: String,
-    closed: [String; 4],
+/// What was furnished, by its ids.
+pub struct Furnished {
+    pub tap: String,
+    pub several: String,
+    pub run: String,
+    pub closed: [String; 4],
 }
 
 #[tokio::test]
@@ -161,6 +162,8 @@ async fn whoever_looks_at_the_inbox_is_kept_out_by_nothing() {
     screen.open("/").await;
     screen.see(&format!("#{} .chip", shown.several)).await;
     look.at("the inbox").await;
+    screen.click(".sift summary").await;
+    look.at("the filters").await;
     screen.press("?").await;
     screen.see("dialog[open]").await;
     look.at("the help on keys").await;
@@ -199,7 +202,14 @@ async fn whoever_looks_back_or_sets_something_is_kept_out_by_nothing() {
     let _elsewhere = app.kim().await;
     let screen = Screen::kim(&app).await;
     let look = Look { screen: &screen, source };
-    for path in ["/history", "/history?q=nothing", "/settings", &format!("/runs/{}", shown.run), "/?state=gone"] {
+    for path in [
+        "/history",
+        "/history?q=nothing",
+        "/settings",
+        &format!("/runs/{}", shown.run),
+        "/?state=gone",
+        "/history?state=timed_out",
+    ] {
         screen.open(path).await;
         screen.see("main h1").await;
         look.at(path).await;

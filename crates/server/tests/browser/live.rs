@@ -72,6 +72,8 @@ async fn what_is_sifted_stays_sifted() {
     screen.open("/").await;
     screen.width(320).await;
     screen.see(".sift").await;
+    screen.until("document.querySelector('.sift').clientHeight <= 48").await;
+    screen.click(".sift summary").await;
     screen.fits().await;
     screen.run(&format!("document.querySelector('[name=harness]').value = '{backups}'")).await;
     screen.click(".sift button").await;
@@ -79,6 +81,7 @@ async fn what_is_sifted_stays_sifted() {
         .until(&format!("location.search.includes('{backups}') && document.querySelectorAll('.card').length === 1"))
         .await;
     screen.until("document.title.startsWith('(2) ')").await;
+    screen.until("document.querySelector('.sift summary').innerText === 'Filter: Backups'").await;
     // What comes is sifted too.
     let hidden = app.ask(plain()).await;
     let shown = app.ask_as(backups, plain()).await;
@@ -91,6 +94,24 @@ async fn what_is_sifted_stays_sifted() {
     screen.read("No open question fits.").await;
     screen.click(".sift a").await;
     screen.until("document.querySelectorAll('.card').length === 4").await;
+}
+
+#[tokio::test]
+async fn past_two_hundred_the_title_and_the_badges_say_so_and_so_does_what_comes() {
+    let app = App::start().await;
+    let run = app.run("Stocktaking").await;
+    for n in 0..201 {
+        app.ask_in(run.run_id, json!({ "questions": [question("q", &format!("Shelf {n}?"), json!({}))] })).await;
+    }
+    let before = "window.badges = []; Navigator.prototype.setAppBadge = async (n) => { window.badges.push(n); };";
+    let screen = Screen::special(&app, Special { before: Some(before), ..Special::default() }).await;
+    screen.until("document.title === '(200+) Open · Chips'").await;
+    screen.until("document.querySelector('[data-count]').textContent === '200+'").await;
+    screen.read("200+ questions wait for you").await;
+    // An app's badge is a number, and it is never less than what the page knows of.
+    screen.until("window.badges.at(-1) === 200").await;
+    app.ask(plain()).await;
+    screen.until("document.title === '(201+) Open · Chips' && window.badges.at(-1) === 201").await;
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod devtools;
 mod keys;
 mod live;
 mod offline;
+mod pictures;
 mod presence;
 mod push;
 #[path = "../inbox/push_service.rs"]
@@ -17,6 +18,7 @@ mod push_service;
 #[path = "../http/support/receiver.rs"]
 mod receiver;
 mod screen;
+mod sizes;
 #[path = "../inbox/support.rs"]
 mod support;
 mod texts;

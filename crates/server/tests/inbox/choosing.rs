@@ -1,10 +1,10 @@
 //! What a person chooses to see: a language, what holds on a device, and which questions.
 
-use chips_protocol::api::NewRun;
+use chips_protocol::api::{AskState, NewRun};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::{App, question};
+use crate::support::{App, Browser, Page, question, until};
 
 #[tokio::test]
 async fn the_browsers_language_is_spoken_until_another_is_set() {
@@ -99,6 +99,90 @@ async fn the_open_questions_are_sifted_by_space_harness_and_state() {
     assert!(!robin.get("/").await.body.contains("Cellar"));
 }
 
+/// The questions of a page of history, in their order.
+async fn history(kim: &Browser, query: &str) -> Vec<&'static str> {
+    let text = kim.get(&format!("/history?{query}")).await.text();
+    ["Bottles?", "Tapes?", "Crates?"].into_iter().filter(|name| text.contains(name)).collect()
+}
+
+#[tokio::test]
+async fn history_is_sifted_by_space_harness_and_state_beside_the_search() {
+    let (app, time) = App::by_hand().await;
+    let kim = app.kim().await;
+    let named = |name: &str| json!({ "questions": [question("when", name, json!({}))] });
+    let backups = app.admin().add_harness(app.workspace_id, "Backups & more").unwrap().id;
+    let cellar = app.admin().add_space(app.workspace_id, "Cellar", &[app.kim]).unwrap();
+    let crates = app.ask(named("Crates?")).await;
+    app.settle(crates, json!([{ "question_id": "when", "values": ["19"] }])).await;
+    let with_default = json!({ "default_value": "19" });
+    let timed = json!({ "questions": [question("when", "Tapes?", with_default)], "timeout_seconds": 60 });
+    let tapes = app.ask_as(backups, timed).await;
+    let below = NewRun { space_id: Some(cellar), ..NewRun::default() };
+    let bottles = app.ask_of(app.harness, below, named("Bottles?")).await;
+    let path = format!("/asks/{bottles}");
+    kim.submit(&kim.get(&path).await.form(&path), &[("q0", "1")]).await;
+    time.pass_ms(60_000);
+    let viewer = app.identity(app.kim);
+    until("the time runs out", async || {
+        let ask = app.store.ask(&viewer, tapes).await.unwrap().unwrap();
+        (ask.state == AskState::TimedOut).then_some(())
+    })
+    .await;
+
+    let (shop, none) = (app.harness, Vec::<&str>::new());
+    assert_eq!(history(&kim, "").await, ["Bottles?", "Tapes?", "Crates?"]);
+    assert_eq!(history(&kim, &format!("harness={backups}")).await, ["Tapes?"]);
+    assert_eq!(history(&kim, &format!("space={cellar}")).await, ["Bottles?"]);
+    assert_eq!(history(&kim, &format!("space={cellar}&harness={backups}")).await, none);
+    assert_eq!(history(&kim, &format!("harness={shop}&state=answered&space=")).await, ["Bottles?"]);
+    assert_eq!(history(&kim, &format!("harness={shop}&state=settled&q=cRATE")).await, ["Crates?"]);
+    assert_eq!(history(&kim, &format!("harness={shop}&q=tapes")).await, none);
+
+    // A form that needs no script, with what is chosen in it and a way back.
+    let page = kim.get(&format!("/history?harness={backups}&state=timed_out&q=tape")).await;
+    for part in [
+        format!("<option value=\"{backups}\" selected>Backups &#38; more</option>"),
+        format!("<option value=\"{cellar}\">Cellar</option>"),
+        "<option value=\"timed_out\" selected>".to_owned(),
+        "name=\"q\" value=\"tape\"".to_owned(),
+        "<a class=\"plain\" href=\"/history\">Show all</a>".to_owned(),
+    ] {
+        assert!(page.body.contains(&part), "{part}: {}", page.body);
+    }
+    page.says("Filter: Backups & more · Timed out");
+    assert!(!kim.get("/history").await.body.contains("Show all"));
+    // Of a closed space nobody else learns anything.
+    let robin = app.signed_in(app.robin).await;
+    assert_eq!(history(&robin, &format!("space={cellar}")).await, none);
+    assert!(!robin.get("/history").await.body.contains("Cellar"));
+}
+
+#[tokio::test]
+async fn the_pages_of_a_sifted_history_stay_sifted() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let other = app.admin().add_harness(app.workspace_id, "Backups").unwrap().id;
+    let strange = app.ask_as(other, json!({ "questions": [question("when", "Crate of tapes?", json!({}))] })).await;
+    let run = app.store.ask(&app.identity(app.kim), strange).await.unwrap().unwrap().ask.envelope.run_id;
+    app.store.end_run(app.sender_of(other), run).await.unwrap();
+    for n in 0..40 {
+        let ask_id = app.ask(json!({ "questions": [question("when", &format!("Crate {n}?"), json!({}))] })).await;
+        app.settle(ask_id, json!([])).await;
+    }
+    let first = kim.get(&format!("/history?state=withdrawn&harness={}&q=crate", app.harness)).await;
+    let link = |page: &Page, words: &str| {
+        let (before, _) = page.body.split_once(words).expect(words);
+        before.rsplit("href=\"").next().unwrap().split('"').next().unwrap().replace("&#38;", "&")
+    };
+    let second = kim.get(&link(&first, "Older</a>")).await;
+    assert_eq!(second.text().matches("Crate ").count(), 10, "{}", second.body);
+    second.says("Filter: Purchasing · Withdrawn");
+    assert!(second.body.contains("name=\"q\" value=\"crate\"") && !second.text().contains("Crate of tapes?"));
+    let newest = link(&second, "Back to the newest");
+    assert_eq!(newest, format!("/history?q=crate&harness={}&state=withdrawn", app.harness));
+    assert_eq!(kim.get(&newest).await.text().matches("Crate ").count(), 30);
+}
+
 #[tokio::test]
 async fn history_says_what_was_answered_to_each_of_several_questions() {
     let app = App::start().await;
@@ -129,6 +213,17 @@ async fn a_filter_that_cannot_be_read_shows_nothing_says_so_and_leads_back() {
         assert!(!fragment.body.contains("Still here?"), "what the script fetches is the same: {odd}");
     }
     kim.get("/?utm_source=mail").await.says("Still here?");
+
+    let closed = app.ask(json!({ "questions": [question("when", "Over by now?", json!({}))] })).await;
+    app.settle(closed, json!([])).await;
+    for odd in ["state=nonsense", "state=open", "harness=hrn_BAD", "space=%00", "harness=x&q=Over", "q=a&q=b"] {
+        let page = kim.get(&format!("/history?{odd}")).await;
+        assert_eq!(page.status, StatusCode::OK, "{odd}");
+        page.says("The address names a filter that can’t be read, so nothing is shown.");
+        assert!(!page.text().contains("Over by now?"), "{odd}");
+        assert!(page.body.contains("<a class=\"plain\" href=\"/history\">Show all</a>"), "{odd}");
+    }
+    kim.get("/history?utm_source=mail").await.says("Over by now?");
 }
 
 #[tokio::test]

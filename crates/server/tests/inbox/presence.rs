@@ -127,6 +127,14 @@ async fn only_an_open_question_that_one_may_see_is_seen() {
     let (closed, open) = (closed.to_string(), open.to_string());
     let robin = app.signed_in(app.robin).await;
     assert_eq!(robin.post("/seen", &[("token", &token), ("ask", &open)]).await.status, StatusCode::FORBIDDEN);
+    // Neither does another site's page say so, whatever it knows, nor one without the session's token.
+    for origin in ["https://evil.example", "null"] {
+        let body = Some(format!("token={token}&ask={open}"));
+        let foreign = kim.request(reqwest::Method::POST, "/seen", &[("origin", origin)], body).await;
+        assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{origin}");
+    }
+    assert_eq!(kim.post("/seen", &[("token", "forged"), ("ask", &open)]).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(kim.post("/seen", &[("ask", &open)]).await.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(
         app.browser().post("/seen", &[("token", &token), ("ask", &open)]).await.status,
         StatusCode::UNAUTHORIZED
@@ -140,7 +148,8 @@ async fn only_an_open_question_that_one_may_see_is_seen() {
     assert_eq!(kim.post("/seen", &fields).await.status, StatusCode::NO_CONTENT);
     let viewer = app.identity(app.kim);
     let seen = async |ask: &str| app.store.seen(&viewer, ask.parse().unwrap()).await.unwrap();
-    until("the open one is seen", async || seen(&open).await.filter(|seen| !seen.is_empty())).await;
+    let first = until("the open one is seen", async || seen(&open).await.filter(|seen| !seen.is_empty())).await;
+    assert_eq!(first.len(), 1, "by Kim alone");
     assert_eq!(seen(&closed).await, Some(Vec::new()));
     assert_eq!(seen(unknown).await, None);
 }

@@ -4,7 +4,7 @@ use chips_server::config::trusted_proxy;
 use chips_store::SignInState;
 use reqwest::{Method, StatusCode};
 
-use crate::support::{App, Browser, Page, encode, link_sha256};
+use crate::support::{App, Browser, Page, encode, link_sha256, until};
 
 /// Presses the button on a link's page.
 async fn press(browser: &Browser, page: &Page) -> Page {
@@ -234,6 +234,38 @@ async fn sessions_are_listed_by_device_and_can_be_ended() {
         assert_eq!(browser.get("/").await.location(), "/sign-in");
     }
     assert_eq!(here.get("/").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_session_ends_after_fourteen_days_unused_and_thirty_at_most() {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    let (app, time) = App::by_hand().await;
+    let (used, idle) = (app.kim().await, app.kim().await);
+    let listed = async || used.get("/settings").await.body.matches("action=\"/settings/sessions/end\"").count();
+    time.pass_ms(14 * DAY_MS - 1);
+    assert_eq!(listed().await, 1, "the other device stands in the list");
+    // That one was used is written by and by.
+    let now = app.store.clock().now();
+    until("the use is noted", async || {
+        let sessions = app.store.sessions(&app.identity(app.kim)).await.unwrap();
+        sessions.iter().any(|session| session.last_used == now).then_some(())
+    })
+    .await;
+    time.pass_ms(1);
+    assert_eq!(idle.get("/").await.location(), "/sign-in", "fourteen days without a use");
+    assert_eq!(listed().await, 0);
+    for _ in 0..3 {
+        time.pass_ms(5 * DAY_MS);
+        assert_eq!(used.get("/").await.status, StatusCode::OK);
+        let now = app.store.clock().now();
+        until("the use is noted", async || {
+            let sessions = app.store.sessions(&app.identity(app.kim)).await.unwrap();
+            sessions.iter().any(|session| session.last_used == now).then_some(())
+        })
+        .await;
+    }
+    time.pass_ms(DAY_MS);
+    assert_eq!(used.get("/").await.location(), "/sign-in", "thirty days, however often it was used");
 }
 
 #[tokio::test]

@@ -181,7 +181,8 @@ impl App {
         self.sender_of(self.harness)
     }
 
-    fn sender_of(&self, harness: HarnessId) -> Sender {
+    /// A harness as the store is asked for it.
+    pub fn sender_of(&self, harness: HarnessId) -> Sender {
         Sender { workspace_id: self.workspace_id, who: Who::Harness(harness) }
     }
 

@@ -1,13 +1,13 @@
-//! Who has seen a question, and what the people of a workspace are called.
+//! Who has seen a question, who asks, and what the people of a workspace are called.
 
 use std::collections::HashMap;
 
 use chips_protocol::api::Named;
-use chips_protocol::{AskId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, HarnessId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
 use rusqlite::{Connection, Result};
 
-use super::view;
 use super::writer::Work;
+use super::{events, rows, view};
 use crate::{Identity, Sighting};
 
 /// Notes that a person saw an ask while it was open. The first time stands.
@@ -72,4 +72,27 @@ pub(super) fn names(connection: &Connection, workspace_id: WorkspaceId) -> Resul
         )?
         .query_map([workspace_id.to_bytes()], |row| Ok((PersonId::from_bytes(row.get(0)?), row.get(1)?)))?
         .collect()
+}
+
+/// The harnesses that have asked something that a person may see, open or closed, in the order of their names.
+pub(super) fn askers(connection: &Connection, viewer: &Identity) -> Result<Vec<(HarnessId, String)>> {
+    let Some(ws_no) = rows::workspace_no(connection, viewer.sender.workspace_id)? else { return Ok(Vec::new()) };
+    let spaces = events::seen_spaces(connection, viewer, ws_no)?;
+    let mut asked =
+        connection.prepare_cached("SELECT space_no FROM asks INDEXED BY asks_by_harness WHERE harness_no = ?1")?;
+    let mut statement = connection
+        .prepare_cached("SELECT no, harness_id, name FROM harnesses WHERE ws_no = ?1 ORDER BY lower(name), no")?;
+    let mut harnesses = statement.query([ws_no])?;
+    let mut found = Vec::new();
+    while let Some(harness) = harnesses.next()? {
+        let mut rows = asked.query([harness.get::<_, i64>(0)?])?;
+        // The first that is visible decides, so what a busy harness has asked is not counted through.
+        while let Some(row) = rows.next()? {
+            if row.get::<_, Option<i64>>(0)?.is_none_or(|space| spaces.contains(&space)) {
+                found.push((HarnessId::from_bytes(harness.get(1)?), harness.get(2)?));
+                break;
+            }
+        }
+    }
+    Ok(found)
 }

@@ -45,6 +45,8 @@ async fn a_closed_space_is_for_its_members_alone() {
     assert_eq!(store.run(&outsider, run).await.unwrap(), None);
     assert!(store.asks(&outsider, &AsksQuery { limit: 9, ..AsksQuery::default() }).await.unwrap().asks.is_empty());
     assert!(world.log(&outsider).await.is_empty());
+    assert!(store.askers(&outsider).await.unwrap().is_empty(), "who asks there is their members' business");
+    assert_eq!(store.askers(&member).await.unwrap(), [(world.harness_id(), world.harness.name.clone())]);
     let answer = answer_by(&outsider, run, ask, vec![chosen("q1", &["a"])]);
     assert!(matches!(refused(store.submit(outsider.sender, answer).await), Refusal::NotFound(_)));
     assert_eq!(store.me(&outsider).await.unwrap().spaces.len(), 1);

@@ -82,11 +82,21 @@ impl<'a> Link<'a> {
         html.0.push_str("\">");
         html.push_text(self.url.scheme());
         html.push_text("://");
-        html.push(&Html::isolated(self.url.host_str().unwrap_or_default()));
+        // Each label of the host stands in one piece where a line can hold it: half of one may read as another host.
+        html.0.push_str("<bdi>");
+        for label in self.url.host_str().unwrap_or_default().split_inclusive('.') {
+            html.0.push_str("<span>");
+            html.push_text(label);
+            html.0.push_str("</span>");
+        }
+        html.0.push_str("</bdi>");
         if let Some(port) = self.url.port() {
             html.push_text(&format!(":{port}"));
         }
-        html.push_text(&shown(self.path));
+        for part in self.path.split_inclusive(['/', '?', '&', '=', '#', '-', '_', '.', ',', ';']) {
+            html.push_text(&shown(part));
+            html.0.push_str("<wbr>");
+        }
         html.0.push_str("</a>");
     }
 }
@@ -103,7 +113,10 @@ mod tests {
             .filter_map(|(link, _)| {
                 let (_, rest) = link.split_once("href=\"")?;
                 let (href, read) = rest.split_once("\">")?;
-                Some((href.to_owned(), read.replace("<bdi>", "").replace("</bdi>", "")))
+                let read = ["bdi", "/bdi", "span", "/span", "wbr"]
+                    .iter()
+                    .fold(read.to_owned(), |read, tag| read.replace(&format!("<{tag}>"), ""));
+                Some((href.to_owned(), read))
             })
             .collect()
     }

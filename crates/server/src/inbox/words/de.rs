@@ -25,7 +25,7 @@ pub(super) static WORDS: Words = Words {
     closed_shelf: "Gerade abgeschlossen",
     more_open: "Mehr zeigen",
     first_open: "Zurück zum Dringendsten",
-    filter: "Nur zeigen",
+    filter: "Filter",
     any_space: "Alle Bereiche",
     any_harness: "Alle Agenten",
     any_shelf: "Alle offenen",
@@ -122,7 +122,7 @@ pub(super) static WORDS: Words = Words {
 
     search: "Suchen",
     search_hint: "Im Abgeschlossenen suchen",
-    all_states: "Alle",
+    all_states: "Alle Ausgänge",
     older: "Älteres",
     newest: "Zurück zum Neuesten",
     nothing_closed: "Noch ist nichts abgeschlossen. Was du beantwortest und was ohne dich genommen wird, bleibt hier.",

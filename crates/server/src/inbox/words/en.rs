@@ -25,7 +25,7 @@ pub(super) static WORDS: Words = Words {
     closed_shelf: "Closed just now",
     more_open: "Show more",
     first_open: "Back to the most urgent",
-    filter: "Show only",
+    filter: "Filter",
     any_space: "All spaces",
     any_harness: "All agents",
     any_shelf: "All open",
@@ -120,7 +120,7 @@ pub(super) static WORDS: Words = Words {
 
     search: "Search",
     search_hint: "Search in what is closed",
-    all_states: "All",
+    all_states: "All outcomes",
     older: "Older",
     newest: "Back to the newest",
     nothing_closed: "Nothing is closed yet. What you answer, and what is taken without you, stays here.",
