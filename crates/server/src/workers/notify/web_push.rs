@@ -1,4 +1,4 @@
-//! A browser's push service (RFC 8030): the message is sealed for that one browser ([`seal`], RFC 8291), and signed so that
+//! A browser's push service (RFC 8030): the message is sealed for that one browser ([`mod@seal`], RFC 8291), and signed so that
 //! the service knows this server again ([`vapid`], RFC 8292).
 //!
 //! What is sent is what the service worker shows: the options of a notification, as the Notifications API has them. Everything
