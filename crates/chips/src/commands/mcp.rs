@@ -61,6 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let stop = CancellationToken::new();
         tokio::spawn(stopped(stop.clone())?);
         let keeping = tokio::spawn(bridge.clone().keep());
+        tracing::debug!("the MCP tools are served on standard input and output");
         let served = chips_mcp::stdio::serve(bridge.clone(), pace, stop).await;
         keeping.abort();
         bridge.end().await;
