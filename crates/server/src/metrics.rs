@@ -299,9 +299,10 @@ fn register_store(registry: &mut Registry, stats: &Stats) {
     let sizes = [
         ("store_database", "Size of the database file", stats.database_bytes),
         ("store_wal", "Size of the write-ahead log", stats.wal_bytes),
-        ("store_free", "Room on the file system of the data folder", stats.free_bytes),
     ];
-    for (name, help, bytes) in sizes {
+    // A database server has the disk to itself.
+    let free = stats.free_bytes.map(|bytes| ("store_free", "Room on the file system of the data folder", bytes));
+    for (name, help, bytes) in sizes.into_iter().chain(free) {
         registry.register_with_unit(name, help, Unit::Bytes, gauge(bytes));
     }
     registry.register("store_writable", "1 where the last write could be taken", gauge(stats.writable.into()));

@@ -1,4 +1,4 @@
-//! Administration on a data folder, whether a server runs on it or not: a second, short writer that appends no events.
+//! Administration on a data folder or a database, whether a server runs on it or not: a second, short writer that appends no events.
 
 mod acts;
 mod copy;
@@ -7,10 +7,12 @@ mod export;
 mod lists;
 mod webhooks;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::location::Location;
+use crate::postgres;
+use crate::sql::{self, Connection, Transaction};
 use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::OpenError;
 use crate::sqlite::file::{self, Layout, Purpose};
@@ -65,7 +67,7 @@ pub enum AdminError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The store can't be read or written.
-    #[error("the data folder can't be written: {0}")]
+    #[error("the store can't be written: {0}")]
     Io(String),
 }
 
@@ -91,22 +93,56 @@ pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
 pub use webhooks::Webhook;
 
-/// A data folder opened for administration.
+/// A folder or a database opened for administration.
 pub struct Admin {
-    dir: PathBuf,
+    location: Location,
     connection: Connection,
 }
 
-/// Whether the folder holds a workspace.
+/// Whether there is a workspace.
 ///
 /// # Errors
-/// It can't be read, or is something else.
-pub fn is_initialised(dir: &Path) -> Result<bool, OpenError> {
-    if !file::exists(dir)? {
-        return Ok(false);
+/// The folder or the database can't be read, or is something else.
+pub fn is_initialised(location: impl Into<Location>) -> Result<bool, OpenError> {
+    let location = location.into();
+    let Some((connection, layout)) = found(&location)? else { return Ok(false) };
+    Ok(layout != Layout::None && has_workspace(&location, &connection)?)
+}
+
+/// A connection and the layout that is found; nothing where a folder has no file.
+fn found(location: &Location) -> Result<Option<(Connection, Layout)>, OpenError> {
+    match location {
+        Location::Folder(dir) => {
+            if !file::exists(dir)? {
+                return Ok(None);
+            }
+            let connection = file::connect(dir, Purpose::Administer)?;
+            let layout = file::layout(dir, &connection)?;
+            Ok(Some((connection.into(), layout)))
+        }
+        Location::Database(database) => {
+            let connection = postgres::open(database)?;
+            let layout = postgres::layout(database, &connection)?;
+            Ok(Some((connection, layout)))
+        }
     }
-    let connection = file::connect(dir, Purpose::Administer)?;
-    Ok(file::layout(dir, &connection)? != Layout::None && has_workspace(dir, &connection)?)
+}
+
+/// Makes what is missing, to this version's layout.
+fn made(location: &Location) -> Result<Connection, OpenError> {
+    match location {
+        Location::Folder(dir) => {
+            file::create(dir)?;
+            let mut connection = file::connect(dir, Purpose::Administer)?;
+            file::migrate(dir, &mut connection)?;
+            Ok(connection.into())
+        }
+        Location::Database(database) => {
+            let mut connection = postgres::open(database)?;
+            postgres::migrate(database, &mut connection)?;
+            Ok(connection)
+        }
+    }
 }
 
 /// The process that serves the folder now, if one does.
@@ -117,17 +153,16 @@ pub fn holder(dir: &Path) -> Result<Option<String>, OpenError> {
     folder::holder(dir)
 }
 
-/// Makes the data folder and in it a workspace, an open space, a person (owner) and a harness.
+/// Makes the data folder, or what a database needs, and in it a workspace, an open space, a person (owner) and a harness.
 ///
 /// # Errors
-/// The folder has a workspace already (nothing is changed), or can't be written.
-pub fn init(dir: &Path) -> Result<Initialised, OpenError> {
-    if is_initialised(dir)? {
-        return Err(OpenError::NotEmpty(dir.to_owned()));
+/// There is a workspace already (nothing is changed), or it can't be written.
+pub fn init(location: impl Into<Location>) -> Result<Initialised, OpenError> {
+    let location = location.into();
+    if is_initialised(&location)? {
+        return Err(OpenError::NotEmpty(location));
     }
-    file::create(dir)?;
-    let mut connection = file::connect(dir, Purpose::Administer)?;
-    file::migrate(dir, &mut connection)?;
+    let mut connection = made(&location)?;
     let made = write(&mut connection, |transaction| {
         if transaction.query_row("SELECT count(*) FROM workspaces", [], |row| row.get::<_, i64>(0))? > 0 {
             return Ok(None);
@@ -136,16 +171,16 @@ pub fn init(dir: &Path) -> Result<Initialised, OpenError> {
     });
     match made {
         Ok(Some(made)) => Ok(made),
-        Ok(None) => Err(OpenError::NotEmpty(dir.to_owned())),
-        Err(error) => Err(OpenError::Io { path: folder::database(dir), reason: error.to_string() }),
+        Ok(None) => Err(OpenError::NotEmpty(location)),
+        Err(error) => Err(location.told(&sql::Error::Odd(error.to_string()))),
     }
 }
 
-fn has_workspace(dir: &Path, connection: &Connection) -> Result<bool, OpenError> {
+fn has_workspace(location: &Location, connection: &Connection) -> Result<bool, OpenError> {
     connection
         .query_row("SELECT count(*) FROM workspaces", [], |row| row.get::<_, i64>(0))
         .map(|count| count > 0)
-        .map_err(|error| file::told(&folder::database(dir), &error))
+        .map_err(|error| location.told(&error))
 }
 
 /// One act: all of it or nothing, and the server is told by the epoch that it happened.
@@ -153,42 +188,39 @@ fn write<T>(
     connection: &mut Connection,
     act: impl FnOnce(&Transaction<'_>) -> Result<T, AdminError>,
 ) -> Result<T, AdminError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_to_write()?;
     let done = act(&transaction)?;
     transaction.execute("UPDATE meta SET admin_epoch = admin_epoch + 1", [])?;
     transaction.commit()?;
     Ok(done)
 }
 
-impl From<rusqlite::Error> for AdminError {
-    fn from(error: rusqlite::Error) -> Self {
+impl From<sql::Error> for AdminError {
+    fn from(error: sql::Error) -> Self {
         Self::Io(error.to_string())
     }
 }
 
 impl Admin {
-    /// Opens a data folder that has a workspace.
+    /// Opens a folder or a database that has a workspace.
     ///
     /// # Errors
     /// As [`crate::Store::open`], but it does not mind a server that holds the folder.
-    pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        if !file::exists(dir)? {
-            return Err(OpenError::Empty(dir.to_owned()));
+    pub fn open(location: impl Into<Location>) -> Result<Self, OpenError> {
+        let location = location.into();
+        let (mut connection, layout) = match found(&location)? {
+            Some((connection, layout)) if layout != Layout::None => (connection, layout),
+            _ => return Err(OpenError::Empty(location)),
+        };
+        if layout == Layout::Older {
+            // A server of the older version must not have a file's tables changed under it.
+            let _hold = location.folder().map(Hold::take).transpose()?;
+            connection = made(&location)?;
         }
-        let mut connection = file::connect(dir, Purpose::Administer)?;
-        match file::layout(dir, &connection)? {
-            Layout::None => return Err(OpenError::Empty(dir.to_owned())),
-            Layout::Older => {
-                // A server of the older version must not have its tables changed under it.
-                let _hold = Hold::take(dir)?;
-                file::migrate(dir, &mut connection)?;
-            }
-            Layout::Current => {}
+        if !has_workspace(&location, &connection)? {
+            return Err(OpenError::Empty(location));
         }
-        if !has_workspace(dir, &connection)? {
-            return Err(OpenError::Empty(dir.to_owned()));
-        }
-        Ok(Self { dir: dir.to_owned(), connection })
+        Ok(Self { location, connection })
     }
 
     /// The only workspace, or the one named.

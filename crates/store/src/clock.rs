@@ -112,6 +112,18 @@ enum Started {
     System(std::time::Instant),
     Manual(ManualTime, i64),
     Ahead(std::time::Instant, TimeAhead, i64),
+    Database(Arc<Followed>),
+}
+
+/// A clock that follows another one, which is read now and then. It never goes back, and as what was read is older than the
+/// moment at which it came, it is never ahead either.
+#[derive(Debug)]
+struct Followed {
+    started: std::time::Instant,
+    /// What is to be added to the time since the start.
+    offset_ms: AtomicI64,
+    /// What was shown last.
+    shown_ms: AtomicI64,
 }
 
 impl Clock {
@@ -125,6 +137,36 @@ impl Clock {
         Self { base: source.wall().max(last_ts), started }
     }
 
+    /// Starts a clock that follows a database's, as it was just read; never behind the log's last `ts`. Clocks that are moved
+    /// by hand stay that.
+    pub(crate) fn follow(source: &TimeSource, read: Timestamp, last_ts: Timestamp) -> Self {
+        match source {
+            TimeSource::System => {
+                let base = read.max(last_ts);
+                let followed = Followed {
+                    started: system_monotonic(),
+                    offset_ms: AtomicI64::new(read.ms()),
+                    shown_ms: AtomicI64::new(base.ms()),
+                };
+                Self { base, started: Started::Database(Arc::new(followed)) }
+            }
+            TimeSource::Ahead(_) | TimeSource::Manual(_) => Self::start(source, last_ts),
+        }
+    }
+
+    /// The clock that this one follows was read just now.
+    pub(crate) fn read(&self, read: Timestamp) {
+        if let Started::Database(followed) = &self.started {
+            let since = i64::try_from(followed.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+            followed.offset_ms.store(read.ms().saturating_sub(since), Ordering::SeqCst);
+        }
+    }
+
+    /// Whether it follows another clock.
+    pub(crate) fn follows(&self) -> bool {
+        matches!(self.started, Started::Database(_))
+    }
+
     /// Whether it is moved by hand: then nobody can say how long to sleep until it shows a time.
     pub fn is_manual(&self) -> bool {
         matches!(self.started, Started::Manual(..))
@@ -134,7 +176,7 @@ impl Clock {
     pub fn moves(&self) -> Option<watch::Receiver<i64>> {
         match &self.started {
             Started::Ahead(_, time, _) => Some(time.ms.subscribe()),
-            Started::System(_) | Started::Manual(..) => None,
+            Started::System(_) | Started::Manual(..) | Started::Database(_) => None,
         }
     }
 
@@ -145,6 +187,11 @@ impl Clock {
             Started::System(instant) => since(instant),
             Started::Ahead(instant, time, from) => since(instant).saturating_add(time.ms() - from),
             Started::Manual(time, from) => time.monotonic_ms.load(Ordering::SeqCst) - from,
+            Started::Database(followed) => {
+                let now = since(&followed.started).saturating_add(followed.offset_ms.load(Ordering::SeqCst));
+                let shown = followed.shown_ms.fetch_max(now, Ordering::SeqCst);
+                return Timestamp::from_ms(now.max(shown));
+            }
         };
         self.base.plus_ms(passed)
     }

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use chips_core::Refusal;
 
-/// Why a folder can't be opened.
+use crate::Location;
+
+/// Why a store can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no workspace in it.
-    #[error("{} holds no workspace yet; make one with `chips init --data {}`", .0.display(), .0.display())]
-    Empty(PathBuf),
+    #[error("{} holds no workspace yet; make one with `chips init {}`", .0, .0.flag())]
+    Empty(Location),
     /// There is one already.
-    #[error("{} holds a workspace already; nothing was changed", .0.display())]
-    NotEmpty(PathBuf),
+    #[error("{0} holds a workspace already; nothing was changed")]
+    NotEmpty(Location),
     /// Another process serves it.
     #[error("{} is held by process {pid}; end that one first, or give another folder with --data", dir.display())]
     Held {
@@ -27,6 +29,14 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What it is.
+        reason: String,
+    },
+    /// A database can't be reached, is not one to trust with a log, or a newer version works on it.
+    #[error("{database}: {reason}")]
+    Database {
+        /// Where it is, without what is secret.
+        database: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// It can't be read or written.

@@ -34,12 +34,12 @@ pub struct Stats {
     pub outbox: BTreeMap<Channel, u64>,
     /// For how long the first of them that is due has been so, in seconds; 0 where none is.
     pub outbox_overdue_seconds: f64,
-    /// Size of the database file in bytes.
+    /// Size of the database in bytes.
     pub database_bytes: u64,
-    /// Size of the write-ahead log in bytes.
+    /// Size of the write-ahead log in bytes; 0 where that is the database server's own.
     pub wal_bytes: u64,
-    /// Bytes that this process may still write to the file system of the data folder.
-    pub free_bytes: u64,
+    /// Bytes that this process may still write to the file system of the data folder; nothing where there is no folder.
+    pub free_bytes: Option<u64>,
     /// Whether the last write found the store able to take it.
     pub writable: bool,
 }

@@ -1,7 +1,7 @@
 //! The log of Chips and what is derived from it: the only crate that knows SQL.
 //!
 //! Writes are judged by [`chips_core::decide()`] inside the transaction that appends them, so the first answer wins on
-//! every backend by the same rule. [`Store`] is an enum and not a trait: there are two backends, both known.
+//! every backend by the same rule. What the store does is written once, over SQLite and PostgreSQL alike (`sql.rs`).
 //!
 //! Every reader works the same way: it takes a wake-up (which carries no data), then reads the log after its last
 //! `seq`. Nothing falls between the backlog and the live end, and a slow reader needs no buffer.
@@ -10,15 +10,17 @@ pub mod admin;
 pub mod clock;
 pub mod error;
 pub mod figures;
+mod location;
 pub mod notice;
+mod postgres;
 pub mod query;
 pub mod record;
 pub mod secret;
 pub mod session;
+mod sql;
 mod sqlite;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 
 use chips_core::notify::{Outcome, Preferences};
@@ -30,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub use clock::Clock;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
 pub use figures::{Budgets, Distribution, Stats};
+pub use location::{Database, Location};
 pub use notice::{Attempt, Endpoint, NewEndpoint, Notice, Sighting};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
@@ -114,30 +117,28 @@ pub enum LeaseOf {
     Ask(AskId),
 }
 
-/// The log and what is derived from it, on one of the backends. Cheap to clone; all clones are one store.
+/// The log and what is derived from it: a folder with an SQLite file that this process writes alone (short administration
+/// apart), or a schema in PostgreSQL that any number of processes share. Cheap to clone; all clones are one store.
 #[derive(Clone)]
-pub enum Store {
-    /// A folder with an SQLite file, written by this process alone (short administration apart).
-    Sqlite(sqlite::Sqlite),
-}
+pub struct Store(sqlite::Engine);
 
 /// Passes a call on to the backend.
 macro_rules! on {
-    ($store:expr, $backend:ident => $call:expr) => {
-        match $store {
-            Store::Sqlite($backend) => $call,
-        }
-    };
+    ($store:expr, $backend:ident => $call:expr) => {{
+        let Store($backend) = $store;
+        $call
+    }};
 }
 
 impl Store {
-    /// Opens the folder for serving, and starts the writer.
+    /// Opens a folder or a database for serving, and starts the writer.
     ///
     /// # Errors
-    /// The folder has no workspace yet ([`admin::init`] makes one), is held by another process (which is named), was
-    /// written by a newer version, is no folder of Chips, or can't be read or written.
-    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        sqlite::Sqlite::open(dir, options).map(Self::Sqlite)
+    /// There is no workspace in it yet ([`admin::init`] makes one), a folder is held by another process (which is named), a newer
+    /// version wrote it, it is something else, or it can't be read or written. A database server must keep what it
+    /// acknowledges.
+    pub fn open(location: impl Into<Location>, options: Options) -> Result<Self, OpenError> {
+        sqlite::Engine::open(&location.into(), options).map(Self)
     }
 
     /// Ends the store: what was queued is written, the lock on the folder is given back.

@@ -1,4 +1,4 @@
-//! The embedded backend: one SQLite file, one writer thread, readers on their own connections.
+//! How the store works, over either database: one thread that writes, readers on their own connections.
 
 mod asks;
 mod checkpoint;
@@ -9,6 +9,7 @@ pub(crate) mod file;
 pub(crate) mod folder;
 mod keys;
 mod lazy;
+pub(crate) mod node;
 mod outbox;
 mod pool;
 mod random;
@@ -23,6 +24,7 @@ mod sign_in;
 mod start;
 pub(crate) mod stops;
 mod submit;
+mod tail;
 mod usage;
 mod view;
 mod watcher;
@@ -30,34 +32,43 @@ pub(crate) mod work;
 mod writer;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender as Queue;
-use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::*;
 use pool::Pool;
 use rehearse::Rehearsal;
 use shared::{Shared, lock};
+use tail::Tail;
 use watcher::Watcher;
 use writer::{Call, Command, Message};
 
 /// Bytes that must be left on the disk for writes to be promised: some of the largest events.
 const LEAST_ROOM: u64 = 1 << 20;
 
-/// A folder with an SQLite file.
+/// An open store.
 #[derive(Clone)]
-pub struct Sqlite {
+pub struct Engine {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    dir: PathBuf,
+    location: Location,
     shared: Arc<Shared>,
     pool: Pool,
     queue: Queue<Message>,
     deadlines: Mutex<Option<mpsc::UnboundedReceiver<DeadlineChange>>>,
-    threads: Mutex<Option<(JoinHandle<()>, Watcher)>>,
+    threads: Mutex<Option<(JoinHandle<()>, Beside)>>,
+}
+
+/// What runs beside the writer: it looks for what other processes changed.
+enum Beside {
+    /// In a folder, administration alone.
+    Watcher(Watcher),
+    /// In a shared database, other servers as well.
+    Tail(Tail),
 }
 
 impl Drop for Inner {
@@ -67,9 +78,9 @@ impl Drop for Inner {
     }
 }
 
-impl Sqlite {
-    pub(crate) fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        start::open(dir, &options).map(|inner| Self { inner: Arc::new(inner) })
+impl Engine {
+    pub(crate) fn open(location: &Location, options: Options) -> Result<Self, OpenError> {
+        start::open(location, &options).map(|inner| Self { inner: Arc::new(inner) })
     }
 
     pub(crate) async fn close(self) {
@@ -77,12 +88,21 @@ impl Sqlite {
         let ended = tokio::task::spawn_blocking(move || {
             inner.pool.close();
             let threads = lock(&inner.threads).take();
-            if let Some((writer, watcher)) = threads {
-                watcher.end();
+            if let Some((writer, beside)) = threads {
+                let tail = match beside {
+                    Beside::Watcher(watcher) => {
+                        watcher.end();
+                        None
+                    }
+                    Beside::Tail(tail) => Some(tail.stop()),
+                };
                 // A writer that has ended by itself has said why.
                 let _ = inner.queue.send(Message::Close);
                 if writer.join().is_err() {
                     tracing::warn!("the writing thread panicked");
+                }
+                if let Some(tail) = tail {
+                    tail.end();
                 }
             }
         });
@@ -152,16 +172,10 @@ impl Sqlite {
     }
 
     pub(crate) async fn replay_by_key(&self, sender: Sender, key: &str) -> Result<Option<Arc<Record>>, StoreError> {
-        let places: Vec<i64> = {
-            let keys = self.inner.shared.keys.read().unwrap_or_else(PoisonError::into_inner);
-            keys.places(keys.hash(&sender, key)).collect()
-        };
-        if places.is_empty() {
-            return Ok(None);
-        }
-        let key = key.to_owned();
-        let find = move |connection: &rusqlite::Connection| {
-            for pos in places {
+        let (shared, key) = (Arc::clone(&self.inner.shared), key.to_owned());
+        let find = move |connection: &crate::sql::Connection| {
+            let Some(ws_no) = rows::workspace_no(connection, sender.workspace_id)? else { return Ok(None) };
+            for pos in keys::places(connection, &shared, ws_no, &sender, &key)? {
                 // One that is not there yet was staged and is not committed: it is nobody's accepted write so far.
                 if let Some(record) = rows::record_at(connection, pos)?
                     && work::is_write_of(&record.event, &sender, &key)
@@ -240,7 +254,7 @@ impl Sqlite {
     ) -> Result<(u64, Option<DropPlace>), WriteError> {
         match place {
             DropPlace::Log(after) => {
-                let find = move |connection: &rusqlite::Connection| retain::cut(connection, after, before);
+                let find = move |connection: &crate::sql::Connection| retain::cut(connection, after, before);
                 match self.inner.pool.read(find).await.map_err(unread)? {
                     Some(cut) => {
                         let next = cut.place();
@@ -404,7 +418,7 @@ impl Sqlite {
     pub(crate) async fn ready(&self) -> Result<(), WriteError> {
         self.write(runs::Ready).await?;
         // What was written to find out may have fitted into pages that are free already. The next ask would not.
-        match folder::free(&self.inner.dir) {
+        match self.inner.location.folder().and_then(folder::free) {
             Some(free) if free < LEAST_ROOM => {
                 let reason = format!("the disk is full ({} KiB are left)", free >> 10);
                 Err(WriteError::Unavailable { reason, retry_after_s: 5 })
@@ -414,14 +428,17 @@ impl Sqlite {
     }
 
     pub(crate) async fn stats(&self) -> Result<Stats, StoreError> {
-        let Inner { dir, shared, pool, .. } = &*self.inner;
+        let Inner { location, shared, pool, .. } = &*self.inner;
+        let folder = location.folder();
         let figures = &shared.figures;
         let now = shared.clock.now();
         let waiting = pool.read(move |connection| figures::waiting(connection, now)).await?;
         let seconds = |since: Option<Timestamp>| since.map_or(0.0, |since| (now.ms() - since.ms()).max(0) as f64 / 1e3);
-        let size = |path: PathBuf| std::fs::metadata(path).map(|found| found.len()).unwrap_or_default();
+        let size = |path: Option<PathBuf>| {
+            path.and_then(|path| std::fs::metadata(path).ok()).map(|found| found.len()).unwrap_or_default()
+        };
         Ok(Stats {
-            open_asks: lock(&shared.usages).open(),
+            open_asks: waiting.open,
             oldest_open_seconds: seconds(waiting.oldest_open),
             opened: figures.opened(),
             closed: figures.closed(),
@@ -434,9 +451,9 @@ impl Sqlite {
             queued: figures.queued.load(Ordering::Relaxed),
             outbox: waiting.outbox,
             outbox_overdue_seconds: seconds(waiting.due_since),
-            database_bytes: size(folder::database(dir)),
-            wal_bytes: size(folder::wal(dir)),
-            free_bytes: folder::free(dir).unwrap_or_default(),
+            database_bytes: waiting.bytes.unwrap_or_else(|| size(folder.map(folder::database))),
+            wal_bytes: size(folder.map(folder::wal)),
+            free_bytes: folder.and_then(folder::free),
             writable: figures.writable.load(Ordering::Relaxed),
         })
     }

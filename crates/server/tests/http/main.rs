@@ -2,6 +2,9 @@
 //! the paths have it; `connections` is about what happens below HTTP's surface.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+/// Which database this run of the suite is about.
+const ON_POSTGRES: bool = false;
+
 mod access;
 mod budget;
 mod connections;

@@ -3,6 +3,8 @@
 mod actor;
 mod app;
 mod event;
+#[path = "../../../../tests/postgres/home.rs"]
+mod home;
 mod raw;
 mod receiver;
 mod sse;
@@ -13,6 +15,7 @@ use std::time::Duration;
 pub use actor::{Actor, Reply, anonymous};
 pub use app::{Setup, TestApp};
 pub use event::{answer, ask, ask_id_of, fault, id, options, with};
+pub use home::Home;
 pub use raw::Raw;
 pub use receiver::{Received, Receiver};
 pub use sse::{Frame, Sse};

@@ -1,22 +1,23 @@
 //! What administration writes, inside its transaction.
 
+use crate::sql::{OptionalExtension, Transaction};
 use chips_core::budget::{DEFAULT_HOUR, DEFAULT_OPEN};
 use chips_protocol::text::is_blank;
 use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId};
-use rusqlite::{OptionalExtension, Transaction};
 
 use super::{AdminError, Initialised, Issued, SignIn};
 use crate::clock::TimeSource;
 use crate::secret::{self, TokenKind};
 use crate::session::SIGN_IN_MS;
-use crate::sqlite::rows;
+use crate::sqlite::{node, rows};
 
 /// The longest name, in characters.
 const NAME_LIMIT: usize = 100;
 
 /// The time of an act: Chips' clock as far as it can be known beside a server, never behind the log.
 pub(super) fn now(transaction: &Transaction<'_>) -> Result<Timestamp, AdminError> {
-    Ok(TimeSource::System.wall().max(rows::last_ts(transaction)?))
+    let clock = if transaction.is_postgres() { node::read_clock(transaction)? } else { TimeSource::System.wall() };
+    Ok(clock.max(rows::last_ts(transaction)?))
 }
 
 fn check_name(name: &str) -> Result<(), AdminError> {
@@ -44,11 +45,11 @@ pub(super) fn add_workspace(transaction: &Transaction<'_>, name: &str) -> Result
     let now = now(transaction)?;
     let (ms, random) = fresh(now);
     let workspace_id = WorkspaceId::from_parts(ms, random);
-    transaction.execute(
-        "INSERT INTO workspaces (workspace_id, name, created_at) VALUES (?1, ?2, ?3)",
+    let ws_no: i64 = transaction.query_row(
+        "INSERT INTO workspaces (workspace_id, name, created_at) VALUES (?1, ?2, ?3) RETURNING no",
         (workspace_id.to_bytes(), name, now.ms()),
+        |row| row.get(0),
     )?;
-    let ws_no = transaction.last_insert_rowid();
     let space_id = add_space(transaction, ws_no, "General", &[])?;
     let (person, sign_in) = add_person(transaction, ws_no, "Owner", true)?;
     let harness = add_harness(transaction, ws_no, "Harness")?;
@@ -65,11 +66,11 @@ pub(super) fn add_person(
     let now = now(transaction)?;
     let (ms, random) = fresh(now);
     let id = PersonId::from_parts(ms, random);
-    transaction.execute(
-        "INSERT INTO persons (ws_no, person_id, name, owner, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    let person_no: i64 = transaction.query_row(
+        "INSERT INTO persons (ws_no, person_id, name, owner, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING no",
         (ws_no, id.to_bytes(), name, owner, now.ms()),
+        |row| row.get(0),
     )?;
-    let person_no = transaction.last_insert_rowid();
     let token = issue(transaction, Owner::Person(person_no), now)?;
     Ok((Issued { id, token }, grant(transaction, person_no)?))
 }
@@ -83,12 +84,13 @@ pub(super) fn add_harness(
     let now = now(transaction)?;
     let (ms, random) = fresh(now);
     let id = HarnessId::from_parts(ms, random);
-    transaction.execute(
+    let harness_no: i64 = transaction.query_row(
         "INSERT INTO harnesses (ws_no, harness_id, name, open_limit, hour_limit, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING no",
         (ws_no, id.to_bytes(), name, DEFAULT_OPEN as i64, DEFAULT_HOUR as i64, now.ms()),
+        |row| row.get(0),
     )?;
-    let token = issue(transaction, Owner::Harness(transaction.last_insert_rowid()), now)?;
+    let token = issue(transaction, Owner::Harness(harness_no), now)?;
     Ok(Issued { id, token })
 }
 
@@ -102,18 +104,20 @@ pub(super) fn add_space(
     let now = now(transaction)?;
     let (ms, random) = fresh(now);
     let id = SpaceId::from_parts(ms, random);
-    transaction.execute(
-        "INSERT INTO spaces (ws_no, space_id, name, closed, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    let space_no: i64 = transaction.query_row(
+        "INSERT INTO spaces (ws_no, space_id, name, closed, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING no",
         (ws_no, id.to_bytes(), name, !members.is_empty(), now.ms()),
+        |row| row.get(0),
     )?;
-    let space_no = transaction.last_insert_rowid();
     for member in members {
         let person = find_person(transaction, *member)?;
         if person.ws_no != ws_no {
             return Err(AdminError::Refused(format!("{member} is not in this workspace")));
         }
-        transaction
-            .execute("INSERT OR IGNORE INTO members (space_no, person_no) VALUES (?1, ?2)", (space_no, person.no))?;
+        transaction.execute(
+            "INSERT INTO members (space_no, person_no) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            (space_no, person.no),
+        )?;
     }
     Ok(id)
 }
@@ -171,7 +175,7 @@ pub(super) struct Found {
     pub(super) disabled: bool,
 }
 
-fn found(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
+fn found(row: &crate::sql::Row<'_>) -> crate::sql::Result<Found> {
     Ok(Found { no: row.get(0)?, ws_no: row.get(1)?, disabled: row.get::<_, Option<i64>>(2)?.is_some() })
 }
 
@@ -221,7 +225,7 @@ pub(super) fn rotate(
     };
     match overlap_ms.filter(|ms| *ms > 0) {
         Some(ms) => transaction.execute(
-            &format!("UPDATE tokens SET ends_at = min(coalesce(ends_at, ?2), ?2) WHERE {column} = ?1"),
+            &format!("UPDATE tokens SET ends_at = CASE WHEN ends_at < ?2 THEN ends_at ELSE ?2 END WHERE {column} = ?1"),
             (no, now.plus_ms(ms).ms()),
         )?,
         None => transaction.execute(&format!("DELETE FROM tokens WHERE {column} = ?1"), [no])?,
@@ -297,8 +301,10 @@ pub(super) fn set_member(
         return Err(AdminError::Refused(format!("{space} is an open space: everybody is in it")));
     }
     if member {
-        transaction
-            .execute("INSERT OR IGNORE INTO members (space_no, person_no) VALUES (?1, ?2)", (space_no, found.no))?;
+        transaction.execute(
+            "INSERT INTO members (space_no, person_no) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            (space_no, found.no),
+        )?;
     } else {
         transaction.execute("DELETE FROM members WHERE space_no = ?1 AND person_no = ?2", (space_no, found.no))?;
     }

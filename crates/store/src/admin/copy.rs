@@ -35,11 +35,11 @@ pub struct Keep {
 /// The folder has no workspace, the file is there already, or either can't be read or written.
 pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
     if !file::exists(dir)? {
-        return Err(OpenError::Empty(dir.to_owned()));
+        return Err(OpenError::Empty(dir.into()));
     }
     let source = file::connect(dir, Purpose::Administer)?;
     if file::layout(dir, &source)? == Layout::None {
-        return Err(OpenError::Empty(dir.to_owned()));
+        return Err(OpenError::Empty(dir.into()));
     }
     if target.symlink_metadata().is_ok() {
         return Err(told(target, "there is something of this name already; give another"));
@@ -62,7 +62,7 @@ pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenErro
     folder::make(dir)?;
     let hold = Hold::take(dir)?;
     if file::exists(dir)? {
-        return Err(OpenError::NotEmpty(dir.to_owned()));
+        return Err(OpenError::NotEmpty(dir.into()));
     }
     let target = folder::database(dir);
     // An empty one may be left of a start that was cut short.

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::sql::{Connection, OptionalExtension, Transaction};
 use chips_core::erase::{self, ERASED};
 use chips_protocol::{AskId, Content, Event, HarnessId, ParticipantId, PersonId, RunId, Timestamp, WorkspaceId};
-use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::{Admin, AdminError, acts, write};
 use crate::sqlite::stops::stop;
 use crate::sqlite::work::late_answers;
-use crate::sqlite::{folder, rows, scrub};
+use crate::sqlite::{folder, node, rows, scrub};
+use crate::{Location, sql};
 
 /// Asks that one transaction erases: a server that writes beside it waits no longer than that takes.
 const ASKS_AT_ONCE: usize = 500;
@@ -133,14 +134,16 @@ impl Admin {
     /// was overwritten by then stays so.
     pub fn erase(&mut self, erasing: &Erasing) -> Result<Erasure, AdminError> {
         let Erasing { target, asks, typed, runs, persons, harnesses, .. } = erasing;
-        self.connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+        if let Some(file) = self.connection.sqlite() {
+            file.pragma_update_and_check(None, "secure_delete", true, |_| Ok(())).map_err(sql::Error::from)?;
+        }
         let (no, at) = overwrite(&mut self.connection, |transaction| {
             let at = acts::now(transaction)?;
-            transaction.execute(
-                "INSERT INTO erasures (at, what, id) VALUES (?1, ?2, ?3)",
+            let no: i64 = transaction.query_row(
+                "INSERT INTO erasures (at, what, id) VALUES (?1, ?2, ?3) RETURNING no",
                 (at.ms(), target.word(), target.to_string()),
+                |row| row.get(0),
             )?;
-            let no = transaction.last_insert_rowid();
             transaction.execute("UPDATE meta SET scrub = 1", [])?;
             // First of all nobody writes more.
             persons.iter().try_for_each(|person| person_row(transaction, *person))?;
@@ -163,9 +166,9 @@ impl Admin {
             })?;
         }
         self.let_go()?;
-        scrub::scrub(&self.dir, &self.connection).map_err(|error| {
+        self.clear().map_err(|error| {
             AdminError::Io(format!(
-                "what was to be erased is overwritten, but free pages of the file may still hold it ({error}); run the same again"
+                "what was to be erased is overwritten, but free room of the database may still hold it ({error}); run the same again"
             ))
         })?;
         write(&mut self.connection, |transaction| {
@@ -175,12 +178,41 @@ impl Admin {
         Ok(Erasure { what: target.word().to_owned(), id: target.to_string(), at, done: true })
     }
 
+    /// Clears away what is not visible any more, but there still.
+    fn clear(&self) -> sql::Result<()> {
+        match (&self.location, self.connection.sqlite()) {
+            (Location::Folder(dir), Some(file)) => scrub::scrub(dir, file)?,
+            _ => {
+                // What readers of an older state may still want is left to the next time.
+                self.connection.execute_batch(
+                    "VACUUM events; VACUUM asks; VACUUM runs; VACUUM run_labels; VACUUM persons; VACUUM harnesses; VACUUM outbox; \
+                     VACUUM attempts; VACUUM endpoints; VACUUM preferences; VACUUM sessions; VACUUM workspaces; VACUUM spaces",
+                )?;
+                self.connection.execute("UPDATE meta SET scrub = 0", [])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until a server that runs on the folder holds nothing in memory any more that was erased before.
     fn let_go(&self) -> Result<(), AdminError> {
         for _ in 0..LOOKS {
-            let seen: bool =
-                self.connection.query_row("SELECT erasures_seen >= erasures FROM meta", [], |row| row.get(0))?;
-            if seen || folder::holder(&self.dir)?.is_none() {
+            let seen = match self.location.folder() {
+                Some(dir) => {
+                    let seen = "SELECT erasures_seen >= erasures FROM meta";
+                    self.connection.query_row(seen, [], |row| row.get(0))? || folder::holder(dir)?.is_none()
+                }
+                None => {
+                    let alive = node::read_clock(&self.connection)?.ms() - node::SILENT_MS;
+                    !self
+                        .connection
+                        .prepare_cached(
+                            "SELECT 1 FROM nodes, meta WHERE seen_at > ?1 AND nodes.erasures_seen < erasures",
+                        )?
+                        .exists([alive])?
+                }
+            };
+            if seen {
                 return Ok(());
             }
             // Another process writes it: nothing else says when.
@@ -204,7 +236,7 @@ impl Admin {
         let found = statement.query_map([], |row| {
             Ok(Erasure { what: row.get(0)?, id: row.get(1)?, at: Timestamp::from_ms(row.get(2)?), done: row.get(3)? })
         })?;
-        Ok(found.collect::<rusqlite::Result<_>>()?)
+        Ok(found.collect::<crate::sql::Result<_>>()?)
     }
 }
 
@@ -300,7 +332,7 @@ fn one(
     };
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let found: Vec<(i64, i64)> = found.collect::<rusqlite::Result<_>>()?;
+    let found: Vec<(i64, i64)> = found.collect::<crate::sql::Result<_>>()?;
     let mut found = found.into_iter().filter(|(ws_no, _)| within.is_none_or(|within| within == *ws_no));
     match (found.next(), found.next()) {
         (Some(found), None) => Ok(found),
@@ -315,7 +347,7 @@ fn one(
 fn numbers(connection: &Connection, sql: &str, of: i64) -> Result<Vec<i64>, AdminError> {
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map([of], |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    Ok(found.collect::<crate::sql::Result<_>>()?)
 }
 
 /// The places of asks in whose answer, or beside which, a person typed something.
@@ -323,10 +355,10 @@ fn typed_by(connection: &Connection, ws_no: i64, person: PersonId) -> Result<Vec
     // A text may quote the identifier of somebody else: what is found here is looked at again.
     let mut statement = connection.prepare_cached(
         "SELECT a.pos FROM asks a LEFT JOIN events e ON e.pos = a.closed_pos
-         WHERE a.ws_no = ?1 AND (instr(e.body, ?2) > 0 OR instr(a.late, ?2) > 0) ORDER BY a.pos",
+         WHERE a.ws_no = ?1 AND (replace(e.body, ?2, '') <> e.body OR replace(a.late, ?2, '') <> a.late) ORDER BY a.pos",
     )?;
     let found = statement.query_map((ws_no, person.to_string()), |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    Ok(found.collect::<crate::sql::Result<_>>()?)
 }
 
 /// Erases the texts of an ask; or of these only what one person typed.
@@ -405,7 +437,9 @@ fn put(transaction: &Transaction<'_>, pos: i64, event: &Event) -> Result<(), Adm
 /// What a run is called, where it is looked at, and its labels.
 fn run_row(transaction: &Transaction<'_>, no: i64) -> Result<(), AdminError> {
     transaction
-        .prepare_cached("UPDATE runs SET title = iif(title IS NULL, NULL, ?2), url = NULL WHERE no = ?1")?
+        .prepare_cached(
+            "UPDATE runs SET title = CASE WHEN title IS NULL THEN NULL ELSE ?2 END, url = NULL WHERE no = ?1",
+        )?
         .execute((no, ERASED))?;
     transaction.prepare_cached("DELETE FROM run_labels WHERE run_no = ?1")?.execute([no])?;
     Ok(())
@@ -419,7 +453,7 @@ fn person_row(transaction: &Transaction<'_>, no: i64) -> Result<(), AdminError> 
     transaction.execute("DELETE FROM endpoints WHERE person_no = ?1", [no])?;
     transaction.execute("DELETE FROM preferences WHERE person_no = ?1", [no])?;
     transaction.execute(
-        "UPDATE attempts SET name = ?2, detail = iif(detail = '', '', ?2) WHERE person_no = ?1",
+        "UPDATE attempts SET name = ?2, detail = CASE WHEN detail = '' THEN '' ELSE ?2 END WHERE person_no = ?1",
         (no, ERASED),
     )?;
     Ok(())
@@ -440,7 +474,7 @@ fn names(transaction: &Transaction<'_>, ws_no: i64) -> Result<(), AdminError> {
     transaction.execute("UPDATE spaces SET name = ?2 WHERE ws_no = ?1", (ws_no, ERASED))?;
     let (first, end) = (rows::pos(ws_no, 0), rows::pos(ws_no + 1, 0));
     transaction.execute(
-        "UPDATE attempts SET name = ?3, detail = iif(detail = '', '', ?3) WHERE ask_pos > ?1 AND ask_pos < ?2",
+        "UPDATE attempts SET name = ?3, detail = CASE WHEN detail = '' THEN '' ELSE ?3 END WHERE ask_pos > ?1 AND ask_pos < ?2",
         (first, end, ERASED),
     )?;
     Ok(())

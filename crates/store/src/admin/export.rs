@@ -1,7 +1,7 @@
 //! The log as it stands, event by event.
 
+use crate::sql::Transaction;
 use chips_protocol::WorkspaceId;
-use rusqlite::Transaction;
 
 use super::{Admin, AdminError, acts};
 use crate::sqlite::rows;

@@ -1,7 +1,7 @@
 //! What administration lists.
 
+use crate::sql::Row;
 use chips_protocol::{HarnessId, PersonId, SpaceId, Timestamp, WorkspaceId};
-use rusqlite::Row;
 
 use super::{Admin, AdminError, Listed};
 
@@ -96,7 +96,7 @@ impl Admin {
         sql: &str,
         workspace: Option<WorkspaceId>,
         id: impl Fn([u8; 16]) -> String,
-        note: impl Fn(&Row<'_>) -> rusqlite::Result<String>,
+        note: impl Fn(&Row<'_>) -> crate::sql::Result<String>,
     ) -> Result<Vec<Listed>, AdminError> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement.query_map([workspace.map(WorkspaceId::to_bytes)], |row| {
@@ -109,7 +109,7 @@ impl Admin {
                 note: note(row)?,
             })
         })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        Ok(rows.collect::<crate::sql::Result<_>>()?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The addresses that harnesses have their answers posted to.
 
+use crate::sql::{OptionalExtension, Transaction};
 use chips_core::notify::Channel;
 use chips_protocol::{AskId, HarnessId, Timestamp};
-use rusqlite::{OptionalExtension, Transaction};
 
 use super::{Admin, AdminError, acts, write};
 use crate::NewEndpoint;
@@ -76,7 +76,7 @@ impl Admin {
                 waiting: row.get::<_, i64>(6)?.unsigned_abs(),
             })
         })?;
-        Ok(found.collect::<rusqlite::Result<_>>()?)
+        Ok(found.collect::<crate::sql::Result<_>>()?)
     }
 
     /// Removes an address, with what waited for it.

@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::sql::{Connection, OptionalExtension, Result, Statement};
 use chips_core::{Access, Who};
 use chips_protocol::Event;
 use chips_protocol::api::{AskState, AsksPage};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result};
 
 use super::{events, rows, view};
 use crate::query::Cursor;
@@ -94,7 +94,7 @@ impl List {
                 return Ok(self);
             }
             looked += 1;
-            let candidate = candidate(row)?;
+            let candidate = candidate(&row)?;
             let place = self.cursor(&candidate);
             self.from = Some(place.clone());
             if !wanted.takes(&candidate) || !self.has_label(connection, &candidate, &mut labelled)? {
@@ -217,7 +217,7 @@ impl Wanted {
     }
 }
 
-fn candidate(row: &rusqlite::Row<'_>) -> Result<Candidate> {
+fn candidate(row: &crate::sql::Row<'_>) -> Result<Candidate> {
     Ok(Candidate {
         pos: row.get(0)?,
         tier: row.get(1)?,
@@ -230,7 +230,7 @@ fn candidate(row: &rusqlite::Row<'_>) -> Result<Candidate> {
 }
 
 /// The rows of what is open.
-fn by_urgency(connection: &Connection) -> Result<CachedStatement<'_>> {
+fn by_urgency(connection: &Connection) -> Result<Statement<'_>> {
     connection.prepare_cached(
         "SELECT pos, tier, deadline, state, run_no, harness_no, space_no FROM asks INDEXED BY asks_open
          WHERE ws_no = ?1 AND state = 0 AND (tier, deadline, pos) > (?2, ?3, ?4) ORDER BY tier, deadline, pos",
@@ -238,7 +238,7 @@ fn by_urgency(connection: &Connection) -> Result<CachedStatement<'_>> {
 }
 
 /// The rows by `seq`, the newest first.
-fn newest_first<'a>(connection: &'a Connection, wanted: &Wanted) -> Result<CachedStatement<'a>> {
+fn newest_first<'a>(connection: &'a Connection, wanted: &Wanted) -> Result<Statement<'a>> {
     let from = match (wanted.run_no, wanted.harnesses.first()) {
         (Some(_), _) => "INDEXED BY asks_by_run WHERE run_no = ?2",
         (None, Some(_)) => "INDEXED BY asks_by_harness WHERE harness_no = ?2",
@@ -296,6 +296,7 @@ mod tests {
         file::create(dir.path()).unwrap();
         let mut connection = file::connect(dir.path(), Purpose::Administer).unwrap();
         file::migrate(dir.path(), &mut connection).unwrap();
+        let connection = Connection::from(connection);
         let wanted = |run_no, harnesses: &[i64]| Wanted {
             ws_no: 1,
             spaces: None,
@@ -313,7 +314,7 @@ mod tests {
         ];
         for statement in statements {
             let sql = statement.expanded_sql().unwrap();
-            let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let mut explained = connection.prepare_cached(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let plan: Vec<String> = explained.query_map([], |row| row.get(3)).unwrap().collect::<Result<_>>().unwrap();
             assert!(plan.iter().all(|step| step.starts_with("SEARCH asks USING")), "{sql}: {plan:?}");
         }

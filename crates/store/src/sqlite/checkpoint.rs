@@ -12,11 +12,12 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use rusqlite::{Connection, Result};
+use rusqlite::Connection;
 
 use super::folder;
 use super::shared::{Shared, lock};
 use super::writer::is_fatal;
+use crate::sql::{Error, Result};
 
 /// Pages in the log after which the thread is told (8 MiB).
 const BEGIN: i32 = 2_048;
@@ -42,8 +43,8 @@ struct Worker {
 impl Worker {
     fn checkpoint(&self) {
         let connection = lock(&self.connection);
-        let done: Result<()> = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = done {
+        let done: rusqlite::Result<()> = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = done.map_err(Error::from) {
             if is_fatal(&error) {
                 self.shared.fail(format!("checkpoint: {error}"));
             } else {

@@ -1,10 +1,10 @@
 //! Where people and harnesses are told, how people want it, and what became of each try.
 
+use crate::sql::{Connection, OptionalExtension, Result};
 use chips_core::notify::{Channel, Preferences};
 use chips_core::{Refusal, Who};
 use chips_protocol::api::Named;
-use chips_protocol::{AskId, ParticipantId, ParticipantKind, PersonId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Result};
+use chips_protocol::{AskId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
 
 use super::outbox::{ENDPOINT, endpoint, kind_of, owner};
 use super::writer::{Command, Work};
@@ -98,6 +98,10 @@ impl Command for Add {
     /// Nothing where there are too many, or where the session has ended that it is to end with.
     type Done = Option<i64>;
 
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.viewer.sender.workspace_id)
+    }
+
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Option<i64>, Refusal>> {
         let scene = work.scene(self.viewer.sender.workspace_id)?;
         let connection = work.connection;
@@ -113,7 +117,7 @@ impl Command for Add {
         };
         if let Some(session) = self.endpoint.session_id
             && !connection
-                .prepare_cached("SELECT 1 FROM sessions WHERE no = ?1 AND person_no IS ?2")?
+                .prepare_cached("SELECT 1 FROM sessions WHERE no = ?1 AND person_no IS NOT DISTINCT FROM ?2")?
                 .exists((session, person_no))?
         {
             return Ok(Ok(None));
@@ -140,7 +144,7 @@ pub(crate) fn insert(
     }
     let others: i64 = connection
         .prepare_cached(
-            "SELECT count(*) FROM endpoints WHERE person_no IS ?1 AND harness_no IS ?2
+            "SELECT count(*) FROM endpoints WHERE person_no IS NOT DISTINCT FROM ?1 AND harness_no IS NOT DISTINCT FROM ?2
                  AND NOT (channel = ?3 AND address = ?4)",
         )?
         .query_row((person_no, harness_no, channel.as_str(), address), |row| row.get(0))?;
@@ -148,13 +152,14 @@ pub(crate) fn insert(
         return Ok(None);
     }
     connection
-        .prepare_cached("INSERT OR IGNORE INTO outbox_cursors (ws_no, seq) VALUES (?1, ?2)")?
+        .prepare_cached("INSERT INTO outbox_cursors (ws_no, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute((ws_no, rows::head(connection, ws_no)?.0 as i64))?;
     connection
         .prepare_cached(
             "INSERT INTO endpoints (ws_no, person_no, harness_no, session_no, channel, address, secret, name, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET session_no = excluded.session_no, secret = excluded.secret,
+             ON CONFLICT (channel, address, coalesce(person_no, 0), coalesce(harness_no, 0))
+             DO UPDATE SET session_no = excluded.session_no, secret = excluded.secret,
                  name = excluded.name, disabled_at = NULL, trouble = NULL
              RETURNING no",
         )?
@@ -171,11 +176,11 @@ fn renewed(connection: &Connection, person_no: Option<i64>, endpoint: &NewEndpoi
     let NewEndpoint { channel, address, secret, name, session_id } = endpoint;
     let channel = channel.as_str();
     connection
-        .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS NOT ?3")?
+        .prepare_cached("DELETE FROM endpoints WHERE channel = ?1 AND address = ?2 AND person_no IS DISTINCT FROM ?3")?
         .execute((channel, address, person_no))?;
     let earlier: Option<i64> = connection
         .prepare_cached(
-            "SELECT no FROM endpoints WHERE channel = ?1 AND session_no = ?2 AND person_no IS ?3 AND address <> ?4",
+            "SELECT no FROM endpoints WHERE channel = ?1 AND session_no = ?2 AND person_no IS NOT DISTINCT FROM ?3 AND address <> ?4",
         )?
         .query_row((channel, session_id, person_no, address), |row| row.get(0))
         .optional()?;
@@ -235,7 +240,7 @@ impl Command for Prefer {
         work.connection
             .prepare_cached(
                 "INSERT INTO preferences (person_no, body) SELECT no, ?2 FROM persons WHERE person_id = ?1
-                 ON CONFLICT DO UPDATE SET body = excluded.body",
+                 ON CONFLICT (person_no) DO UPDATE SET body = excluded.body",
             )?
             .execute((self.person.to_bytes(), body))?;
         Ok(Ok(()))
@@ -290,7 +295,7 @@ impl Command for Keep {
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Vec<u8>, Refusal>> {
         work.write()?;
         work.connection
-            .prepare_cached("INSERT OR IGNORE INTO secrets (name, value) VALUES (?1, ?2)")?
+            .prepare_cached("INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((self.name, &self.candidate))?;
         work.connection
             .prepare_cached("SELECT value FROM secrets WHERE name = ?1")?

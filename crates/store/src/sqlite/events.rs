@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::sql::{Connection, OptionalExtension, Result};
 use chips_core::{Access, Who};
 use chips_protocol::{AskId, HarnessId, RunId, SpaceId};
-use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::rows;
 use crate::{EventsBatch, EventsQuery, Identity, Record};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::sql::{Connection, Result};
 use chips_core::Refusal;
 use chips_core::ask::state;
 use chips_core::notify::Channel;
 use chips_protocol::api::AskState;
 use chips_protocol::{Event, Timestamp};
-use rusqlite::{Connection, Result};
 
 use super::shared::lock;
 use crate::figures::{Budgets, Distribution};
@@ -145,6 +145,10 @@ impl Histogram {
 
 /// What only the file knows.
 pub(crate) struct Waiting {
+    /// Open asks.
+    pub(crate) open: u64,
+    /// Size of the database, where a server knows it.
+    pub(crate) bytes: Option<u64>,
     /// When the oldest open ask was asked.
     pub(crate) oldest_open: Option<Timestamp>,
     /// Messages that wait, by channel.
@@ -155,11 +159,18 @@ pub(crate) struct Waiting {
 
 /// Reads what waits as of now. Goes through what is open and what waits, not through what is over.
 pub(crate) fn waiting(connection: &Connection, now: Timestamp) -> Result<Waiting> {
-    let oldest: Option<i64> =
-        connection.prepare_cached("SELECT min(asked_at) FROM asks WHERE state = 0")?.query_row([], |row| row.get(0))?;
+    let (open, oldest): (i64, Option<i64>) = connection
+        .prepare_cached("SELECT count(*), min(asked_at) FROM asks WHERE state = 0")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let bytes: Option<i64> = match connection.postgres() {
+        Some(_) => {
+            connection.query_row("SELECT pg_database_size(current_database())", [], |row| row.get(0)).map(Some)?
+        }
+        None => None,
+    };
     // One that somebody sends right now is not late.
     let due: Option<i64> = connection
-        .prepare_cached("SELECT min(max(due_at, claimed_until)) FROM outbox WHERE state = 0 AND due_at <= ?1 AND claimed_until <= ?1")?
+        .prepare_cached("SELECT min(CASE WHEN due_at > claimed_until THEN due_at ELSE claimed_until END) FROM outbox WHERE state = 0 AND due_at <= ?1 AND claimed_until <= ?1")?
         .query_row([now.ms()], |row| row.get(0))?;
     let mut statement = connection.prepare_cached(
         "SELECT e.channel, count(*) FROM outbox o JOIN endpoints e ON e.no = o.endpoint_no WHERE o.state = 0 GROUP BY 1",
@@ -173,7 +184,13 @@ pub(crate) fn waiting(connection: &Connection, now: Timestamp) -> Result<Waiting
             outbox.insert(channel, count.unsigned_abs());
         }
     }
-    Ok(Waiting { oldest_open: oldest.map(Timestamp::from_ms), outbox, due_since: due.map(Timestamp::from_ms) })
+    Ok(Waiting {
+        open: open.unsigned_abs(),
+        bytes: bytes.map(i64::unsigned_abs),
+        oldest_open: oldest.map(Timestamp::from_ms),
+        outbox,
+        due_since: due.map(Timestamp::from_ms),
+    })
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::PoisonError;
 
+use super::shared::Shared;
+use crate::sql::{Connection, Result};
 use chips_core::{Sender, Who};
-use rusqlite::{Connection, Result};
 use sha2::{Digest, Sha256};
 
 /// From the hash of sender and key to the places of the events.
@@ -20,14 +22,17 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Reads every key of the file.
+    /// Reads every key of a file. Where several servers share a database the keys stay there, and only the secret is read.
     pub(crate) fn load(connection: &Connection) -> Result<Self> {
         let secret = connection.query_row("SELECT key_secret FROM meta", [], |row| row.get(0))?;
+        if connection.is_postgres() {
+            return Ok(Self { secret, first: HashMap::default(), more: HashMap::new() });
+        }
         let count: i64 = connection.query_row("SELECT count(*) FROM keys", [], |row| row.get(0))?;
         let capacity = usize::try_from(count).unwrap_or_default();
         let first = HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());
         let mut keys = Self { secret, first, more: HashMap::new() };
-        let mut statement = connection.prepare("SELECT hash, pos FROM keys")?;
+        let mut statement = connection.prepare_cached("SELECT hash, pos FROM keys")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             keys.insert(row.get(0)?, row.get(1)?);
@@ -80,6 +85,28 @@ impl Keys {
             self.first.remove(&hash);
         }
     }
+}
+
+/// The places to look at for a sender's key: by the memory, or where several servers write, in the database.
+pub(crate) fn places(
+    connection: &Connection,
+    shared: &Shared,
+    ws_no: i64,
+    sender: &Sender,
+    key: &str,
+) -> Result<Vec<i64>> {
+    let hash = {
+        let keys = shared.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let hash = keys.hash(sender, key);
+        if !connection.is_postgres() {
+            return Ok(keys.places(hash).collect());
+        }
+        hash
+    };
+    connection
+        .prepare_cached("SELECT pos FROM keys WHERE ws_no = ?1 AND hash = ?2 ORDER BY pos")?
+        .query_map((ws_no, hash), |row| row.get(0))?
+        .collect()
 }
 
 /// Takes a number that is random already for its own hash.

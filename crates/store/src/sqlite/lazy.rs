@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use chips_core::{Sender, Who};
 use chips_protocol::{AskId, HarnessId, PersonId, Timestamp, WorkspaceId};
-use rusqlite::{OptionalExtension, Result};
+
+use crate::sql::{OptionalExtension, Result};
 
 use super::shared::{Shared, lock};
 use super::writer::{Task, Work};
@@ -94,7 +95,9 @@ impl Task for Flush {
         for (session_no, at) in &self.notes.used {
             work.write()?;
             work.connection
-                .prepare_cached("UPDATE sessions SET last_used = max(last_used, ?2) WHERE no = ?1")?
+                .prepare_cached(
+                    "UPDATE sessions SET last_used = CASE WHEN last_used > ?2 THEN last_used ELSE ?2 END WHERE no = ?1",
+                )?
                 .execute((session_no, at.ms()))?;
         }
         if self.notes.sweep {
@@ -104,7 +107,10 @@ impl Task for Flush {
             // By the thread that fills the memory: nothing that was read before the erasure can get into it any more.
             work.shared.let_go();
             work.write()?;
-            work.connection.execute("UPDATE meta SET erasures_seen = max(erasures_seen, ?1)", [self.notes.erasure])?;
+            work.connection.execute(
+                "UPDATE meta SET erasures_seen = CASE WHEN erasures_seen > ?1 THEN erasures_seen ELSE ?1 END",
+                [self.notes.erasure],
+            )?;
         }
         Ok(())
     }
@@ -160,7 +166,9 @@ fn deliver(work: &mut Work<'_>, workspace_id: WorkspaceId, ask_id: AskId, at: Ti
     if unmarked {
         work.write()?;
         work.connection
-            .prepare_cached("UPDATE asks SET delivered_at = ?3 WHERE ws_no = ?1 AND ask_id = ?2")?
+            .prepare_cached(
+                "UPDATE asks SET delivered_at = ?3 WHERE ws_no = ?1 AND ask_id = ?2 AND delivered_at IS NULL",
+            )?
             .execute((ws_no, ask_id.to_bytes(), at.ms()))?;
     }
     Ok(())

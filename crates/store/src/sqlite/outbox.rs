@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::sql::{Connection, OptionalExtension, Result, Row};
 use chips_core::Refusal;
 use chips_core::erase::is_erased_ask;
 use chips_core::notify::{Channel, Facts, Kind, Outcome, Preferences, retry_after};
@@ -9,13 +10,13 @@ use chips_protocol::api::{AskState, Named};
 use chips_protocol::{
     HarnessId, OnNoAnswer, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp, WorkspaceId,
 };
-use rusqlite::{Connection, OptionalExtension, Result, Row};
 
 use super::rows::{self, NO_DEADLINE};
 use super::writer::{Command, Work};
 use super::{endpoints, view};
 use crate::notice::CLAIM_MS;
 use crate::session::{IDLE_MS, LONGEST_MS};
+use crate::sql::postgres::Lock;
 use crate::{Endpoint, Notice};
 
 /// Events that one job goes through at most.
@@ -62,13 +63,13 @@ pub(crate) fn behind(connection: &Connection) -> Result<Vec<WorkspaceId>> {
 /// When the next message is due that nobody sends yet.
 pub(crate) fn next_due(connection: &Connection) -> Result<Option<Timestamp>> {
     let due: Option<i64> = connection
-        .prepare_cached("SELECT min(max(due_at, claimed_until)) FROM outbox WHERE state = 0")?
+        .prepare_cached("SELECT min(CASE WHEN due_at > claimed_until THEN due_at ELSE claimed_until END) FROM outbox WHERE state = 0")?
         .query_row([], |row| row.get(0))?;
     Ok(due.map(Timestamp::from_ms))
 }
 
 /// Messages that nobody sends any more, because the process that claimed them is gone.
-pub(crate) fn let_go(connection: &Connection) -> Result<()> {
+pub(crate) fn let_go(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
     connection.execute("UPDATE outbox SET claimed_until = 0 WHERE state = 0 AND claimed_until > 0", []).map(drop)
 }
 
@@ -173,8 +174,8 @@ fn add(work: &mut Work<'_>, ask: &Asked, endpoint_no: i64, kind: Kind, round: u3
     work.write()?;
     work.connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO outbox (ws_no, ask_pos, endpoint_no, kind, round, due_at, claimed_until, tries, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)",
+            "INSERT INTO outbox (ws_no, ask_pos, endpoint_no, kind, round, due_at, claimed_until, tries, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0) ON CONFLICT DO NOTHING",
         )?
         .execute((ask.ws_no, ask.pos, endpoint_no, kind_code(kind), round, due.ms()))
         .map(drop)
@@ -189,6 +190,10 @@ pub(crate) struct Plan {
 
 impl Command for Plan {
     type Done = bool;
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.workspace_id)
+    }
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<bool, Refusal>> {
         let scene = work.scene(self.workspace_id)?;
@@ -308,6 +313,12 @@ impl Command for Claim {
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Vec<Notice>, Refusal>> {
         let now = work.shared.clock.now();
+        // One server at a time claims; another one's turn is over soon.
+        if let Some(session) = work.connection.postgres()
+            && !session.try_lock(Lock::Claim)?
+        {
+            return Ok(Ok(Vec::new()));
+        }
         let due: Vec<Due> = work
             .connection
             .prepare_cached(
@@ -392,7 +403,7 @@ fn may_be_told(connection: &Connection, ask: &Asked, owner: &Named) -> Result<Op
             "SELECT f.body FROM persons p LEFT JOIN preferences f ON f.person_no = p.no
              WHERE p.person_id = ?3 AND {MAY_BE_TOLD}"
         ))?
-        .query_row((ask.space_no, ask.harness_no, person.to_bytes()), |row| row.get(0))
+        .query_row((ask.space_no, ask.harness_no, person.to_bytes()), |row| row.get::<_, Option<String>>(0))
         .optional()?;
     body.map(endpoints::preferences_of).transpose()
 }
@@ -442,11 +453,24 @@ fn sent(connection: &Connection, no: i64) -> Result<Option<Sent>> {
     statement.query_row([no], read).optional()
 }
 
+fn workspace_of(connection: &Connection, no: i64) -> Result<Option<WorkspaceId>> {
+    connection
+        .prepare_cached("SELECT w.workspace_id FROM outbox o JOIN workspaces w ON w.no = o.ws_no WHERE o.no = ?1")?
+        .query_row([no], |row| row.get(0).map(WorkspaceId::from_bytes))
+        .optional()
+}
+
 impl Command for Record {
     type Done = ();
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<(), Refusal>> {
         let now = work.shared.clock.now();
+        // Beside other servers: what closes the ask must not fall between what is read here and what is written.
+        if work.shared.node.is_some()
+            && let Some(workspace_id) = workspace_of(work.connection, self.no)?
+        {
+            work.scene(workspace_id)?;
+        }
         // An endpoint that was removed meanwhile took its messages along.
         let Some(sent) = sent(work.connection, self.no)? else { return Ok(Ok(())) };
         let Some(ask) = asked(work.connection, sent.ask_pos)? else { return Ok(Ok(())) };

@@ -1,29 +1,36 @@
 //! Connections for reading. None is held across an await: a read runs on a thread for blocking work from its first
 //! statement to its last.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use rusqlite::{Connection, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::file::{self, Purpose};
+use super::file::Purpose;
 use super::shared::lock;
-use crate::{OpenError, StoreError};
+use crate::sql::postgres::may_wait;
+use crate::sql::{Connection, Kind, Result};
+use crate::{Location, OpenError, StoreError};
 
 /// The readers of a store.
 pub(crate) struct Pool {
+    location: Arc<Location>,
     idle: Arc<Mutex<Vec<Connection>>>,
     free: Arc<Semaphore>,
 }
 
 impl Pool {
-    /// Opens `readers` connections, at least one.
-    pub(crate) fn open(dir: &Path, readers: usize) -> std::result::Result<Self, OpenError> {
+    /// Makes room for so many connections, at least one. Those to a file are opened at once, those to a server when they are
+    /// wanted first.
+    pub(crate) fn open(location: &Location, readers: usize) -> std::result::Result<Self, OpenError> {
         let readers = readers.max(1);
+        let at_once = if location.folder().is_some() { readers } else { 1 };
         let connections =
-            (0..readers).map(|_| file::connect(dir, Purpose::Read)).collect::<std::result::Result<Vec<_>, _>>()?;
-        Ok(Self { idle: Arc::new(Mutex::new(connections)), free: Arc::new(Semaphore::new(readers)) })
+            (0..at_once).map(|_| location.connect(Purpose::Read)).collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(Self {
+            location: Arc::new(location.clone()),
+            idle: Arc::new(Mutex::new(connections)),
+            free: Arc::new(Semaphore::new(readers)),
+        })
     }
 
     /// Runs one read on one view of the database.
@@ -33,10 +40,23 @@ impl Pool {
     ) -> std::result::Result<T, StoreError> {
         let closed = || StoreError("it is closed".to_owned());
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| closed())?;
-        let idle = Arc::clone(&self.idle);
+        let (idle, location) = (Arc::clone(&self.idle), Arc::clone(&self.location));
         let task = tokio::task::spawn_blocking(move || {
-            let connection = lock(&idle).pop().ok_or_else(closed)?;
-            let loan = Loan { connection: Some(connection), idle, permit };
+            may_wait();
+            let taken = lock(&idle).pop();
+            if permit.semaphore().is_closed() {
+                return Err(closed());
+            }
+            let told = |error: OpenError| StoreError(error.to_string());
+            let connection = taken.map_or_else(|| location.connect(Purpose::Read).map_err(told), Ok)?;
+            let mut loan = Loan { connection: Some(connection), idle, permit };
+            let begun = loan.connection.as_ref().map(Connection::begin_read);
+            // A session that ended while nobody used it says nothing about the server as it is now.
+            if let Some(Err(error)) = &begun
+                && error.kind() == Kind::Gone
+            {
+                loan.connection = Some(location.connect(Purpose::Read).map_err(told)?);
+            }
             let Some(connection) = &loan.connection else { return Err(closed()) };
             in_one_view(connection, read).map_err(|error| StoreError(error.to_string()))
         });
@@ -61,11 +81,12 @@ struct Loan {
 impl Drop for Loan {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+        if !connection.is_autocommit() && !connection.rollback() {
             tracing::warn!("a read could not be ended");
         }
+        let ended = connection.postgres().is_some_and(|session| session.is_closed());
         let mut idle = lock(&self.idle);
-        if !self.permit.semaphore().is_closed() {
+        if !self.permit.semaphore().is_closed() && !ended {
             idle.push(connection);
         }
     }
@@ -73,8 +94,10 @@ impl Drop for Loan {
 
 /// Several statements of one read see the same state of the database.
 fn in_one_view<T>(connection: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-    connection.prepare_cached("BEGIN")?.execute([])?;
+    if connection.is_autocommit() {
+        connection.begin_read()?;
+    }
     let done = read(connection)?;
-    connection.prepare_cached("COMMIT")?.execute([])?;
+    connection.commit()?;
     Ok(done)
 }

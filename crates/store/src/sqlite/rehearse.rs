@@ -46,10 +46,12 @@ impl Rehearsal {
     }
 
     /// What a commit of this many jobs is to meet instead of happening.
-    pub(crate) fn commit(&self, jobs: usize) -> rusqlite::Result<()> {
+    pub(crate) fn commit(&self, jobs: usize) -> crate::sql::Result<()> {
         match lock(&self.commit).take_if(|(_, least)| *least <= jobs) {
             None => Ok(()),
-            Some((code, _)) => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("rehearsed".to_owned()))),
+            Some((code, _)) => {
+                Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("rehearsed".to_owned())).into())
+            }
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use chips_core::Refusal;
 use chips_protocol::{Timestamp, WorkspaceId};
-use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::rows;
 use super::writer::{Command, Effect, Work};
 use crate::DropPlace;
+use crate::sql::{Connection, OptionalExtension, Result};
 
 /// Asks that one step deletes at most.
 const ASKS: usize = 256;
@@ -71,6 +71,10 @@ pub(crate) struct BeginLater(pub(crate) Cut);
 impl Command for BeginLater {
     type Done = u64;
 
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.0.workspace_id)
+    }
+
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<u64, Refusal>> {
         let Cut { ws_no, workspace_id, kept_from } = self.0;
         let (begins, _) = rows::kept_from(work.connection, ws_no)?;
@@ -108,7 +112,11 @@ impl Command for DeleteAsks {
 }
 
 fn set_secure_delete(connection: &Connection, on: bool) -> Result<()> {
-    connection.pragma_update_and_check(None, "secure_delete", on, |_| Ok(()))
+    match connection.sqlite() {
+        Some(file) => Ok(file.pragma_update_and_check(None, "secure_delete", on, |_| Ok(()))?),
+        // PostgreSQL overwrites what was deleted in its own time.
+        None => Ok(()),
+    }
 }
 
 impl DeleteAsks {
@@ -171,7 +179,7 @@ impl Command for DeleteRuns {
         let connection = work.connection;
         let looked: Vec<(i64, bool)> = connection
             .prepare_cached(
-                "SELECT no, coalesce(ended_at <= ?2, 0) AND NOT EXISTS (SELECT 1 FROM asks WHERE run_no = runs.no)
+                "SELECT no, coalesce(ended_at <= ?2, 1 = 0) AND NOT EXISTS (SELECT 1 FROM asks WHERE run_no = runs.no)
                  FROM runs WHERE no > ?1 ORDER BY no LIMIT ?3",
             )?
             .query_map((self.after, self.before.ms(), ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?

@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::sql::{Connection, OptionalExtension, Result};
 use bytes::Bytes;
 use chips_core::{Access, Sender, Who};
 use chips_protocol::api::{AskState, Named, Tier};
 use chips_protocol::{
     AgentId, Event, EventType, HarnessId, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp, WorkspaceId,
 };
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Result};
 
 use crate::{Identity, Record};
 
@@ -66,9 +65,8 @@ pub(crate) const fn type_code(event_type: EventType) -> i64 {
 }
 
 /// A value in the file that no version of Chips wrote.
-pub(crate) fn odd(what: &str, found: impl std::fmt::Display) -> rusqlite::Error {
-    let text = format!("{what} holds {found}, which nothing of Chips writes");
-    rusqlite::Error::FromSqlConversionFailure(0, Type::Null, text.into())
+pub(crate) fn odd(what: &str, found: impl std::fmt::Display) -> crate::sql::Error {
+    crate::sql::Error::Odd(format!("{what} holds {found}, which nothing of Chips writes"))
 }
 
 /// An event from its row.

@@ -1,10 +1,10 @@
 //! Runs and acknowledgements, and whether a write is possible at all.
 
+use crate::sql::{OptionalExtension, Result};
 use chips_core::decide::Command as Judged;
 use chips_core::{Refusal, Sender, Who};
 use chips_protocol::api::{Ask, NewRun, Run};
-use chips_protocol::{AskId, Fault, FaultCode, RunId};
-use rusqlite::{OptionalExtension, Result};
+use chips_protocol::{AskId, Fault, FaultCode, RunId, WorkspaceId};
 
 use super::submit::close_by_chips;
 use super::view;
@@ -22,6 +22,10 @@ pub(crate) struct OpenRun {
 
 impl Command for OpenRun {
     type Done = (Run, bool);
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.sender.workspace_id)
+    }
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Self::Done, Refusal>> {
         let Who::Harness(harness) = self.sender.who else {
@@ -73,21 +77,24 @@ impl OpenRun {
             .prepare_cached(
                 "INSERT INTO runs (ws_no, run_id, harness_no, space_no, title, url, parent_run_id,
                                    lease_seconds, lease_ms, lease_until, started_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING no",
             )?
-            .insert((
-                scene.ws_no,
-                run_id.to_bytes(),
-                harness_no,
-                space_no,
-                &run.title,
-                &run.url,
-                run.parent_run_id.map(RunId::to_bytes),
-                run.lease_seconds.as_ref().map(ToString::to_string),
-                lease_ms,
-                lease_ms.map(|ms| scene.now.plus_ms(ms).ms()),
-                scene.now.ms(),
-            ))?;
+            .query_row(
+                (
+                    scene.ws_no,
+                    run_id.to_bytes(),
+                    harness_no,
+                    space_no,
+                    &run.title,
+                    &run.url,
+                    run.parent_run_id.map(RunId::to_bytes),
+                    run.lease_seconds.as_ref().map(ToString::to_string),
+                    lease_ms,
+                    lease_ms.map(|ms| scene.now.plus_ms(ms).ms()),
+                    scene.now.ms(),
+                ),
+                |row| row.get(0),
+            )?;
         for (key, value) in run.labels.iter().flatten() {
             work.connection
                 .prepare_cached("INSERT INTO run_labels (run_no, key, value) VALUES (?1, ?2, ?3)")?
@@ -111,6 +118,10 @@ pub(crate) struct EndRun {
 
 impl Command for EndRun {
     type Done = Run;
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.sender.workspace_id)
+    }
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Run, Refusal>> {
         let scene = work.scene(self.sender.workspace_id)?;
@@ -159,6 +170,10 @@ pub(crate) struct Acknowledge {
 impl Command for Acknowledge {
     type Done = Ask;
 
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.sender.workspace_id)
+    }
+
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Ask, Refusal>> {
         let scene = work.scene(self.sender.workspace_id)?;
         let Some(ask) = work.ask(&scene, self.ask_id)? else { return Ok(Err(NO_ASK)) };
@@ -192,7 +207,7 @@ impl Command for Ready {
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<(), Refusal>> {
         work.write()?;
-        work.connection.prepare_cached("INSERT INTO probe (pad) VALUES (zeroblob(8192))")?.execute([])?;
+        work.connection.prepare_cached("INSERT INTO probe (pad) VALUES (?1)")?.execute([[0_u8; 8192]])?;
         work.connection.prepare_cached("DELETE FROM probe")?.execute([])?;
         Ok(Ok(()))
     }

@@ -6,12 +6,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, Result};
+use rusqlite::Connection;
 
 use super::file::APPLICATION_ID;
 use super::folder;
 use super::rows::odd;
 use super::stops::stop;
+use crate::sql::Result;
 
 /// How often the write-ahead log is tried to be cut while somebody reads from it, each time after what SQLite waits itself.
 const TRIES: u32 = 3_000;
@@ -21,7 +22,7 @@ const DEEPEST: usize = 4;
 
 /// Whether erased text may be left in the file: an erasure was cut short.
 pub(crate) fn is_due(connection: &Connection) -> Result<bool> {
-    connection.query_row("SELECT scrub FROM meta", [], |row| row.get(0))
+    Ok(connection.query_row("SELECT scrub FROM meta", [], |row| row.get(0))?)
 }
 
 /// Makes the file anew, without what is left in its free pages and between its rows.

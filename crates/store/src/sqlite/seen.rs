@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use chips_protocol::api::Named;
 use chips_protocol::{AskId, HarnessId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
-use rusqlite::{Connection, Result};
 
 use super::writer::Work;
 use super::{events, rows, view};
+use crate::sql::{Connection, Result};
 use crate::{Identity, Sighting};
 
 /// Notes that a person saw an ask while it was open. The first time stands.
@@ -32,11 +32,9 @@ pub(super) fn note(
         .collect::<Result<Vec<_>>>()?;
     for (ask_pos, person_no) in unseen {
         work.write()?;
-        work.connection.prepare_cached("INSERT INTO seen (ask_pos, person_no, at) VALUES (?1, ?2, ?3)")?.execute((
-            ask_pos,
-            person_no,
-            at.ms(),
-        ))?;
+        work.connection
+            .prepare_cached("INSERT INTO seen (ask_pos, person_no, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute((ask_pos, person_no, at.ms()))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::figures::Figures;
 use super::keys::Keys;
 use super::lazy::Lazy;
+use super::node::Node;
 use super::rehearse::Rehearsal;
 use super::usage::Usages;
 use crate::{Clock, DeadlineChange, EventsBatch, EventsQuery, Fatal, Identity, Record};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// Commits that appended something.
     pub(crate) appended: watch::Sender<u64>,
     pub(crate) rehearsal: Rehearsal,
+    /// This process among those that share a database. A folder is one process's alone.
+    pub(crate) node: Option<Node>,
     logs: RwLock<HashMap<WorkspaceId, Arc<Log>>>,
 }
 
@@ -52,6 +55,7 @@ impl Shared {
         usages: Usages,
         epoch: u64,
         deadlines: mpsc::UnboundedSender<DeadlineChange>,
+        node: Option<Node>,
     ) -> Self {
         Self {
             clock,
@@ -66,6 +70,7 @@ impl Shared {
             access: watch::Sender::new(epoch),
             appended: watch::Sender::new(0),
             rehearsal: Rehearsal::default(),
+            node,
             logs: RwLock::default(),
         }
     }
@@ -114,6 +119,8 @@ pub(crate) struct Log {
     head: watch::Sender<u64>,
     /// The `seq` that the log begins with.
     kept_from: AtomicU64,
+    /// Held by whoever adds records, where more than one thread does.
+    feed: Mutex<()>,
     ring: RwLock<Ring>,
 }
 
@@ -122,11 +129,19 @@ struct Ring {
     /// Consecutive, up to the head.
     records: VecDeque<Arc<Record>>,
     bytes: usize,
+    /// The `seq` of the last record that was added, kept or not.
+    last: u64,
 }
 
 impl Log {
     fn new(head: u64) -> Self {
-        Self { head: watch::Sender::new(head), kept_from: AtomicU64::new(1), ring: RwLock::default() }
+        let ring = Ring { last: head, ..Ring::default() };
+        Self {
+            head: watch::Sender::new(head),
+            kept_from: AtomicU64::new(1),
+            feed: Mutex::default(),
+            ring: RwLock::new(ring),
+        }
     }
 
     /// The `seq` of the last event that was told of.
@@ -142,6 +157,7 @@ impl Log {
     pub(crate) fn push(&self, record: Arc<Record>) {
         let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
         ring.bytes += record.json.len();
+        ring.last = record.seq;
         ring.records.push_back(record);
         while ring.records.len() > RING_RECORDS || (ring.bytes > RING_BYTES && ring.records.len() > 1) {
             let Some(oldest) = ring.records.pop_front() else { break };
@@ -166,14 +182,30 @@ impl Log {
 
     /// Forgets every record; they are read from the file from now on.
     fn let_go(&self) {
-        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = Ring::default();
+        let _feed = self.feed();
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        *ring = Ring { last: ring.last, ..Ring::default() };
+    }
+
+    /// Keeps others from adding records. Whoever adds reads in the log what comes next, or knows that it does.
+    pub(crate) fn feed(&self) -> MutexGuard<'_, ()> {
+        lock(&self.feed)
+    }
+
+    /// The `seq` of the last record that was added.
+    pub(crate) fn last(&self) -> u64 {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner).last
+    }
+
+    /// Says that what comes up to this `seq` is not kept any more: the next record follows it.
+    pub(crate) fn skip_to(&self, seq: u64) {
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        *ring = Ring { last: seq, ..Ring::default() };
     }
 
     pub(crate) fn wake(&self) {
-        let last = self.ring.read().unwrap_or_else(PoisonError::into_inner).records.back().map(|record| record.seq);
-        if let Some(last) = last {
-            self.head.send_replace(last);
-        }
+        let last = self.last();
+        self.head.send_if_modified(|head| std::mem::replace(head, last.max(*head)) < last);
     }
 
     /// The record with this `seq`, where it is still in memory.

@@ -1,8 +1,8 @@
 //! Who a credential speaks for, and how a person's session begins and ends.
 
+use crate::sql::{Connection, OptionalExtension, Result};
 use chips_core::{Refusal, Who};
 use chips_protocol::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::rows;
 use super::writer::{Command, Effect, Work};
@@ -86,15 +86,20 @@ impl Command for SignIn {
         let secret = secret::new_secret();
         let device = Device { name: self.device.name.chars().take(DEVICE_LIMIT).collect() };
         work.write()?;
-        work.connection
-            .prepare_cached("UPDATE grants SET used_at = ?2 WHERE no = ?1")?
+        let used = work
+            .connection
+            .prepare_cached("UPDATE grants SET used_at = ?2 WHERE no = ?1 AND used_at IS NULL")?
             .execute((grant.no, now.ms()))?;
+        // Another server may have been quicker.
+        if used == 0 {
+            return Ok(Ok(SignedIn::No(SignInState::Used)));
+        }
         let session_id = work
             .connection
             .prepare_cached(
-                "INSERT INTO sessions (person_no, sha256, device, began, last_used) VALUES (?1, ?2, ?3, ?4, ?4)",
+                "INSERT INTO sessions (person_no, sha256, device, began, last_used) VALUES (?1, ?2, ?3, ?4, ?4) RETURNING no",
             )?
-            .insert((grant.person_no, secret::sha256(&secret), &device.name, now.ms()))?;
+            .query_row((grant.person_no, secret::sha256(&secret), &device.name, now.ms()), |row| row.get(0))?;
         let session = Session { session_id, identity, device, began: now, last_used: now };
         Ok(Ok(SignedIn::Yes(secret, Box::new(session))))
     }
@@ -103,7 +108,7 @@ impl Command for SignIn {
 const SESSION: &str = "SELECT no, person_no, device, began, last_used FROM sessions";
 
 /// A row of `sessions`, unless the session has ended by itself.
-fn live(connection: &Connection, row: &rusqlite::Row<'_>, now: Timestamp) -> Result<Option<Session>> {
+fn live(connection: &Connection, row: &crate::sql::Row<'_>, now: Timestamp) -> Result<Option<Session>> {
     let (began, last_used) = (Timestamp::from_ms(row.get(3)?), Timestamp::from_ms(row.get(4)?));
     if last_used.plus_ms(IDLE_MS) <= now || began.plus_ms(LONGEST_MS) <= now {
         return Ok(None);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::sql::Result;
 use chips_core::decide::{Command as Judged, Decision, Known, Reply, decide};
 use chips_core::{Refusal, Sender, Who};
 use chips_protocol::{AskId, Content, Draft, DraftContent, WorkspaceId};
-use rusqlite::Result;
 
 use super::rows;
-use super::shared::lock;
+use super::usage;
 use super::work::{AskRow, RunRow, Scene, agent};
 use super::writer::{Command, Work};
 use crate::{Record, Submitted};
@@ -29,6 +29,10 @@ struct Loaded {
 
 impl Command for Submit {
     type Done = Submitted;
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.sender.workspace_id)
+    }
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Submitted, Refusal>> {
         let scene = work.scene(self.sender.workspace_id)?;
@@ -67,7 +71,7 @@ impl Submit {
                 loaded.run = work.run(scene, draft.run_id)?;
                 if let Some(run) = &loaded.run {
                     loaded.known.run = Some(run.facts.clone());
-                    let usage = lock(&work.shared.usages).usage(run.harness_no, run.limits, scene.now);
+                    let usage = usage::used(work.connection, work.shared, run.harness_no, run.limits, scene.now)?;
                     loaded.known.usage = Some(usage);
                 }
             }
@@ -134,6 +138,10 @@ pub(crate) struct Expire {
 
 impl Command for Expire {
     type Done = bool;
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.workspace_id)
+    }
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<bool, Refusal>> {
         let scene = work.scene(self.workspace_id)?;

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::sql::{Connection, Result};
 use chips_core::budget::{Usage, WINDOW_MS};
 use chips_protocol::Timestamp;
 use chips_protocol::api::Budget;
-use rusqlite::{Connection, Result};
 
 use super::rows;
+use super::shared::{Shared, lock};
 
 /// The limits of a harness: open asks, and asks in an hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,10 +34,12 @@ impl Usages {
     /// Reads the asks of the last hour. What is open is counted with [`Usages::found_open`].
     pub(crate) fn load(connection: &Connection, now: Timestamp) -> Result<Self> {
         let mut usages = Self::default();
-        let workspaces: Vec<i64> =
-            connection.prepare("SELECT no FROM workspaces")?.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+        let workspaces: Vec<i64> = connection
+            .prepare_cached("SELECT no FROM workspaces")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_>>()?;
         let mut newest = connection
-            .prepare("SELECT harness_no, asked_at FROM asks WHERE pos > ?1 AND pos < ?2 ORDER BY pos DESC")?;
+            .prepare_cached("SELECT harness_no, asked_at FROM asks WHERE pos > ?1 AND pos < ?2 ORDER BY pos DESC")?;
         for ws_no in workspaces {
             let mut rows = newest.query((rows::pos(ws_no, 0), rows::pos(ws_no + 1, 0)))?;
             while let Some(row) = rows.next()? {
@@ -53,11 +56,6 @@ impl Usages {
     /// An open ask was found in the file.
     pub(crate) fn found_open(&mut self, harness_no: i64) {
         self.used(harness_no).open += 1;
-    }
-
-    /// Open asks of all harnesses.
-    pub(crate) fn open(&self) -> u64 {
-        self.by_harness.values().map(|used| used.open).sum()
     }
 
     fn used(&mut self, harness_no: i64) -> &mut Used {
@@ -104,6 +102,38 @@ impl Usages {
     pub(crate) fn take_back_close(&mut self, harness_no: i64) {
         self.used(harness_no).open += 1;
     }
+}
+
+/// What a harness has used: by the memory, or where several servers write, counted in the database.
+pub(crate) fn used(
+    connection: &Connection,
+    shared: &Shared,
+    harness_no: i64,
+    limits: Limits,
+    now: Timestamp,
+) -> Result<Usage> {
+    if !connection.is_postgres() {
+        return Ok(lock(&shared.usages).usage(harness_no, limits, now));
+    }
+    let count = |sql: &str, params: &[i64]| -> Result<(i64, Option<i64>)> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let read = |row: &crate::sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        match params {
+            [one] => statement.query_row([*one], read),
+            [one, other, ..] => statement.query_row([*one, *other], read),
+            [] => statement.query_row([], read),
+        }
+    };
+    let (open, _) = count("SELECT count(*), min(pos) FROM asks WHERE harness_no = ?1 AND state = 0", &[harness_no])?;
+    let (hour, oldest) = count(
+        "SELECT count(*), min(asked_at) FROM asks WHERE harness_no = ?1 AND asked_at > ?2",
+        &[harness_no, now.ms() - WINDOW_MS],
+    )?;
+    let mut usages = Usages::default();
+    let mut usage = usages.usage(harness_no, limits, now);
+    (usage.budget.open, usage.budget.hour) = (open.unsigned_abs(), hour.unsigned_abs());
+    usage.oldest = oldest.map(Timestamp::from_ms);
+    Ok(usage)
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::sql::{Connection, OptionalExtension, Result};
 use chips_core::{Access, Who};
 use chips_protocol::api::{Ask, AskState, Me, Named, Run, RunState, SpaceName};
 use chips_protocol::{AskId, Event, HarnessId, ParticipantId, ParticipantKind, RunId, SpaceId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::rows::{self, NO_DEADLINE};
-use super::shared::{Shared, lock};
-use super::usage::Limits;
+use super::shared::Shared;
+use super::usage::{self, Limits};
 use super::work::late_answers;
 use crate::Identity;
 
@@ -48,7 +48,7 @@ pub(crate) fn ask_at(connection: &Connection, pos: i64, now: Timestamp) -> Resul
                     THEN EXISTS (SELECT 1 FROM members m JOIN persons p ON p.no = m.person_no
                                  WHERE m.space_no = a.space_no AND p.disabled_at IS NULL)
                     ELSE EXISTS (SELECT 1 FROM persons p WHERE p.ws_no = a.ws_no AND p.disabled_at IS NULL)
-                END AND coalesce(a.told, 1)
+                END AND coalesce(a.told, 1) <> 0
          FROM asks a JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.no = a.run_no
          JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos LEFT JOIN spaces s ON s.no = a.space_no
          WHERE a.pos = ?1",
@@ -167,7 +167,7 @@ pub(crate) fn me(connection: &Connection, viewer: &Identity, shared: &Shared) ->
             let (harness_no, limits) = connection
                 .prepare_cached("SELECT no, open_limit, hour_limit FROM harnesses WHERE harness_id = ?1")?
                 .query_row([id.to_bytes()], |row| Ok((row.get(0)?, Limits { open: row.get(1)?, hour: row.get(2)? })))?;
-            let usage = lock(&shared.usages).usage(harness_no, limits, shared.clock.now());
+            let usage = usage::used(connection, shared, harness_no, limits, shared.clock.now())?;
             (ParticipantKind::Harness, ParticipantId::Harness(id), Some(usage.budget))
         }
     };

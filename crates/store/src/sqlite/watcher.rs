@@ -2,18 +2,19 @@
 //! ended long ago cleared away.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use crate::sql::{Connection, Result};
 
 use super::shared::Shared;
 use super::writer::Message;
 
 const LOOK: Duration = Duration::from_secs(1);
 /// Looks between two times that the writer clears away.
-const SWEEP: u32 = 3_600;
+pub(crate) const SWEEP: u32 = 3_600;
 
 /// The thread that looks. Dropping it ends it.
 pub(crate) struct Watcher {
@@ -27,7 +28,13 @@ impl Watcher {
         let watch = move || {
             let mut looks = 0_u32;
             while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                let erasure = look(&connection, &shared);
+                let erasure = match look(&connection, &shared) {
+                    Ok((erasure, held)) => held.then_some(erasure),
+                    Err(error) => {
+                        tracing::warn!(%error, "could not look for administrative changes");
+                        None
+                    }
+                };
                 looks = looks.wrapping_add(1);
                 let noted = shared.note(|lazy| {
                     lazy.sweep |= looks % SWEEP == 1;
@@ -53,20 +60,17 @@ impl Watcher {
     }
 }
 
-/// What was erased last, where the server has not let go yet of what it held before.
-fn look(connection: &Connection, shared: &Shared) -> Option<i64> {
-    let looked: rusqlite::Result<(i64, i64, i64)> = connection
-        .prepare_cached("SELECT admin_epoch, erasures_seen, erasures FROM meta")
-        .and_then(|mut statement| statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))));
-    match looked {
-        Ok((epoch, seen, erasure)) => {
-            let epoch = epoch.unsigned_abs();
-            shared.access.send_if_modified(|seen| std::mem::replace(seen, epoch.max(*seen)) < epoch);
-            (erasure > seen).then_some(erasure)
-        }
-        Err(error) => {
-            tracing::warn!(%error, "could not look for administrative changes");
-            None
-        }
-    }
+/// How much was erased so far, and whether that is more than what this process has let go of.
+pub(crate) fn look(connection: &Connection, shared: &Shared) -> Result<(i64, bool)> {
+    let (epoch, seen, erasures): (i64, i64, i64) = connection
+        .prepare_cached("SELECT admin_epoch, erasures_seen, erasures FROM meta")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let epoch = epoch.unsigned_abs();
+    shared.access.send_if_modified(|seen| std::mem::replace(seen, epoch.max(*seen)) < epoch);
+    let seen = match &shared.node {
+        // Each server lets go by itself.
+        Some(node) => node.erasures.swap(erasures, Ordering::Relaxed),
+        None => seen,
+    };
+    Ok((erasures, erasures > seen))
 }

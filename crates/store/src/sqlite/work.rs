@@ -2,17 +2,18 @@
 
 use std::sync::{Arc, PoisonError};
 
+use crate::sql::{OptionalExtension, Result};
 use chips_core::{Access, AskFacts, RunFacts, Sender, Who, ask, tier};
 use chips_protocol::api::LateAnswer;
 use chips_protocol::{
     AgentId, AskId, Content, Event, EventId, HarnessId, Participant, RunId, SpaceId, Timestamp, WorkspaceId,
 };
-use rusqlite::{OptionalExtension, Result};
 
 use super::rows::{self, NO_DEADLINE};
 use super::shared::lock;
 use super::usage::Limits;
 use super::writer::{Effect, Place, Undo, Work};
+use super::{keys, node};
 use crate::{DeadlineChange, Record};
 
 /// Late answers that are kept beside an ask.
@@ -48,16 +49,20 @@ pub(crate) struct AskRow {
 impl Work<'_> {
     /// The workspace of a job, and its time.
     pub(crate) fn scene(&mut self, workspace_id: WorkspaceId) -> Result<Scene> {
-        let clock = self.shared.clock.now();
         if let Some(place) = self.state.places.get(&workspace_id) {
-            return Ok(Scene { workspace_id, ws_no: place.ws_no, now: clock.max(place.last_ts) });
+            let now = self.shared.clock.now().max(place.last_ts);
+            return Ok(Scene { workspace_id, ws_no: place.ws_no, now });
         }
         let ws_no = rows::workspace_no(self.connection, workspace_id)?
             .ok_or_else(|| rows::odd("a credential", format_args!("the unknown workspace {workspace_id}")))?;
-        let (head, last_ts) = rows::head(self.connection, ws_no)?;
+        let (head, last_ts) = match &self.shared.node {
+            // From here to the end of the transaction no other server appends to this log.
+            Some(_) => node::take_turn(self.connection, ws_no)?,
+            None => rows::head(self.connection, ws_no)?,
+        };
         let log = self.shared.log_from(workspace_id, head);
-        self.state.places.insert(workspace_id, Place { ws_no, head, last_ts, log });
-        Ok(Scene { workspace_id, ws_no, now: clock.max(last_ts) })
+        self.state.places.insert(workspace_id, Place { ws_no, found: head, head, last_ts, log });
+        Ok(Scene { workspace_id, ws_no, now: self.shared.clock.now().max(last_ts) })
     }
 
     /// An id for an event of Chips' own.
@@ -80,11 +85,7 @@ impl Work<'_> {
 
     /// The event that the sender's accepted write with this key appended.
     pub(crate) fn by_key(&self, scene: &Scene, sender: &Sender, key: &str) -> Result<Option<Arc<Record>>> {
-        let places: Vec<i64> = {
-            let keys = self.shared.keys.read().unwrap_or_else(PoisonError::into_inner);
-            keys.places(keys.hash(sender, key)).collect()
-        };
-        for pos in places {
+        for pos in keys::places(self.connection, self.shared, scene.ws_no, sender, key)? {
             // One that this very transaction drops is not there any more, though its hash still is.
             if let Some(record) = self.find_record(scene, pos)?
                 && is_write_of(&record.event, sender, key)
@@ -230,8 +231,10 @@ impl Work<'_> {
                 record.event.envelope.ts.ms(),
                 deadline.map_or(NO_DEADLINE, Timestamp::ms),
             ))?;
-        lock(&self.shared.usages).asked(run.harness_no, record.event.envelope.ts);
-        self.staged.undo.push(Undo::Asked(run.harness_no));
+        if self.shared.node.is_none() {
+            lock(&self.shared.usages).asked(run.harness_no, record.event.envelope.ts);
+            self.staged.undo.push(Undo::Asked(run.harness_no));
+        }
         if let Some(deadline) = deadline {
             let change = DeadlineChange::Opened(deadline, scene.workspace_id, asked.ask_id);
             self.staged.effects.push(Effect::Deadline(change));
@@ -253,8 +256,10 @@ impl Work<'_> {
             rows::state_code(ask::state(Some(&record.event))),
             rows::pos(scene.ws_no, record.seq),
         ))?;
-        lock(&self.shared.usages).closed(ask.harness_no);
-        self.staged.undo.push(Undo::Closed(ask.harness_no));
+        if self.shared.node.is_none() {
+            lock(&self.shared.usages).closed(ask.harness_no);
+            self.staged.undo.push(Undo::Closed(ask.harness_no));
+        }
         let ask_id = ask.facts.event.content.ask_id();
         if ask.deadline != NO_DEADLINE {
             let deadline = Timestamp::from_ms(ask.deadline);
@@ -322,9 +327,15 @@ impl Work<'_> {
         if let (Some(sender), Some(key)) = (sender, &event.envelope.idempotency_key) {
             let mut keys = self.shared.keys.write().unwrap_or_else(PoisonError::into_inner);
             let hash = keys.hash(sender, key);
-            self.connection.prepare_cached("INSERT INTO keys (pos, hash) VALUES (?1, ?2)")?.execute((pos, hash))?;
-            keys.insert(hash, pos);
-            self.staged.undo.push(Undo::Key(hash, pos));
+            if self.shared.node.is_some() {
+                self.connection
+                    .prepare_cached("INSERT INTO keys (ws_no, hash, pos) VALUES (?1, ?2, ?3)")?
+                    .execute((scene.ws_no, hash, pos))?;
+            } else {
+                self.connection.prepare_cached("INSERT INTO keys (pos, hash) VALUES (?1, ?2)")?.execute((pos, hash))?;
+                keys.insert(hash, pos);
+                self.staged.undo.push(Undo::Key(hash, pos));
+            }
         }
         self.staged.undo.push(Undo::Head(scene.workspace_id, place.head, place.last_ts));
         (place.head, place.last_ts) = (seq, event.envelope.ts);
@@ -344,7 +355,7 @@ struct FoundAsk {
     closed_pos: Option<i64>,
 }
 
-fn found_ask(row: &rusqlite::Row<'_>) -> Result<FoundAsk> {
+fn found_ask(row: &crate::sql::Row<'_>) -> Result<FoundAsk> {
     Ok(FoundAsk {
         pos: row.get(0)?,
         harness_no: row.get(1)?,

@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use chips_core::Refusal;
 use chips_protocol::{Timestamp, WorkspaceId};
-use rusqlite::{Connection, ErrorCode, Result, ffi};
+use rusqlite::{ErrorCode, ffi};
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpoints;
+use super::file::Purpose;
 use super::folder::Hold;
+use super::node;
 use super::shared::{Log, Shared, lock};
 use crate::clock::Stopwatch;
-use crate::{DeadlineChange, Record, WriteError};
+use crate::sql::{Connection, Error, Kind, Result};
+use crate::{DeadlineChange, Location, Record, WriteError};
 
 /// Jobs in one transaction at most.
 const GROUP: usize = 8_192;
@@ -34,6 +37,10 @@ pub(crate) trait Task: Send {
     fn span(&self) -> Option<&tracing::Span> {
         None
     }
+    /// The workspace that it works in, where that is known beforehand.
+    fn workspace(&self) -> Option<WorkspaceId> {
+        None
+    }
     /// Tells whoever waits, once it is known whether it was committed.
     fn tell(self: Box<Self>, outcome: Result<(), WriteError>);
 }
@@ -42,6 +49,10 @@ pub(crate) trait Task: Send {
 pub(crate) trait Command: Send + 'static {
     /// What is told when it is not refused.
     type Done: Send + 'static;
+    /// The workspace that it works in, where that is known beforehand.
+    fn workspace(&self) -> Option<WorkspaceId> {
+        None
+    }
     /// Judges it and writes what follows.
     fn run(&self, work: &mut Work<'_>) -> Result<Result<Self::Done, Refusal>>;
 }
@@ -63,6 +74,10 @@ impl<C: Command> Task for Call<C> {
 
     fn span(&self) -> Option<&tracing::Span> {
         Some(&self.span)
+    }
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        self.command.workspace()
     }
 
     fn tell(self: Box<Self>, outcome: Result<(), WriteError>) {
@@ -96,12 +111,14 @@ pub(crate) enum Message {
 /// What the writer knows of a workspace.
 pub(crate) struct Place {
     pub(crate) ws_no: i64,
+    /// The last `seq` as it was found in the database.
+    pub(crate) found: u64,
     pub(crate) head: u64,
     pub(crate) last_ts: Timestamp,
     pub(crate) log: Arc<Log>,
 }
 
-/// What the writer keeps in memory between groups. All of it can be read again from the file.
+/// What the writer keeps in memory between groups, or beside other servers within one. All of it can be read again.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) places: HashMap<WorkspaceId, Place>,
@@ -188,11 +205,11 @@ impl Work<'_> {
 /// What became of a transaction.
 enum Attempt {
     /// It is in the log; for each job that failed and was left out, why.
-    Committed(Vec<Option<rusqlite::Error>>),
+    Committed(Vec<Option<Error>>),
     /// Nothing of it is, for certain.
-    RolledBack(rusqlite::Error),
+    RolledBack(Error),
     /// Nobody can say.
-    Unknown(rusqlite::Error),
+    Unknown(Error),
 }
 
 /// The writer, with all that it owns.
@@ -201,11 +218,13 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: State,
     pub(crate) staged: Staged,
-    pub(crate) checkpoints: Checkpoints,
+    pub(crate) location: Location,
+    /// What only a file has.
+    pub(crate) checkpoints: Option<Checkpoints>,
     pub(crate) full: bool,
     pub(crate) read_only: bool,
     /// Given back after the connection is closed: whoever takes the folder next finds nothing of this process in it.
-    pub(crate) hold: Hold,
+    pub(crate) hold: Option<Hold>,
 }
 
 impl Writer {
@@ -245,8 +264,13 @@ impl Writer {
         }
         self.shared.waiters.end();
         let Self { connection, checkpoints, hold, .. } = self;
-        checkpoints.end();
-        if let Err((_, error)) = connection.close() {
+        if let Some(checkpoints) = checkpoints {
+            checkpoints.end();
+        }
+        if let (Some(node), Some(session)) = (&self.shared.node, connection.postgres()) {
+            node.leave(session);
+        }
+        if let Err(error) = connection.close() {
             tracing::warn!(%error, "closing the store");
         }
         drop(hold);
@@ -262,6 +286,14 @@ impl Writer {
             return;
         }
         let mut attempt = self.attempt(tasks, Savepoint::None);
+        // Two servers met: whoever was taken back comes again.
+        for _ in 0..node::MEETINGS {
+            if !matches!(&attempt, Attempt::RolledBack(error) if self.shared.node.is_some() && error.kind() == Kind::Again)
+            {
+                break;
+            }
+            attempt = self.attempt(tasks, Savepoint::None);
+        }
         if let Attempt::RolledBack(error) = &attempt
             && tasks.len() > 1
             && worth_splitting(error)
@@ -281,12 +313,41 @@ impl Writer {
                 tracing::warn!(%error, jobs = tasks.len(), "a group found no room and is tried again job by job");
                 self.one_by_one(tasks, error);
             }
+            Attempt::Unknown(error) if self.shared.node.is_some() => self.find_out(tasks, &error),
             Attempt::Unknown(error) => self.fail(tasks, &error),
         }
     }
 
+    /// The word on a commit was lost. What was written is looked up; where nobody can say, whoever waits is told to try again,
+    /// which the key makes safe.
+    fn find_out(&mut self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
+        tracing::warn!(%error, jobs = tasks.len(), "the outcome of a commit is not known; it is looked up");
+        let appended = self.staged.effects.iter().find_map(|effect| match effect {
+            Effect::Appended(_, record) => Some(Arc::clone(record)),
+            _ => None,
+        });
+        let written = appended.and_then(|record| node::find_out(&self.location, &self.shared, &record));
+        self.staged.undo.clear();
+        if written == Some(true) {
+            self.reconnect();
+            self.committed(tasks.len());
+            self.tell_each(tasks, Vec::new());
+            return;
+        }
+        self.staged.effects.clear();
+        self.tell_all(tasks, error);
+    }
+
+    /// A new session with the database.
+    fn reconnect(&mut self) {
+        match self.location.connect(Purpose::Serve) {
+            Ok(connection) => self.connection = connection,
+            Err(error) => tracing::warn!(%error, "the database can't be reached"),
+        }
+    }
+
     /// After a group that found no room: what still fits is written.
-    fn one_by_one(&mut self, tasks: &mut Vec<Box<dyn Task>>, mut error: rusqlite::Error) {
+    fn one_by_one(&mut self, tasks: &mut Vec<Box<dyn Task>>, mut error: Error) {
         let mut in_a_row = 0;
         let mut rest = std::mem::take(tasks).into_iter();
         for task in rest.by_ref() {
@@ -315,9 +376,9 @@ impl Writer {
         self.tell_all(&mut rest.collect(), &error);
     }
 
-    fn tell_each(&self, tasks: &mut Vec<Box<dyn Task>>, errors: Vec<Option<rusqlite::Error>>) {
+    fn tell_each(&self, tasks: &mut Vec<Box<dyn Task>>, errors: Vec<Option<Error>>) {
         let mut written = true;
-        for (task, error) in tasks.drain(..).zip(errors) {
+        for (task, error) in tasks.drain(..).zip(errors.into_iter().chain(std::iter::repeat_with(|| None))) {
             match error {
                 None => task.tell(Ok(())),
                 Some(error) => {
@@ -331,7 +392,7 @@ impl Writer {
         self.shared.figures.writable.store(written, Ordering::Relaxed);
     }
 
-    fn tell_all(&self, tasks: &mut Vec<Box<dyn Task>>, error: &rusqlite::Error) {
+    fn tell_all(&self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
         if !tasks.is_empty() {
             tracing::warn!(%error, jobs = tasks.len(), "jobs could not be written");
             self.shared.figures.writable.store(false, Ordering::Relaxed);
@@ -339,7 +400,7 @@ impl Writer {
         tasks.drain(..).for_each(|task| task.tell(Err(unavailable(error))));
     }
 
-    fn fail(&mut self, tasks: &mut Vec<Box<dyn Task>>, error: &rusqlite::Error) {
+    fn fail(&mut self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
         self.shared.fail(error.to_string());
         tasks.drain(..).for_each(|task| task.tell(Err(WriteError::Failed)));
     }
@@ -348,17 +409,31 @@ impl Writer {
     fn attempt(&mut self, tasks: &mut [Box<dyn Task>], savepoint: Savepoint) -> Attempt {
         self.rehearse();
         let watch = Stopwatch::start();
+        let mut begun = self.connection.begin_write();
+        if self.shared.node.is_some() {
+            self.state.places.clear();
+            // The session may have ended long ago: that says nothing about the database as it is now.
+            if begun.as_ref().is_err_and(|error| error.kind() == Kind::Gone) {
+                self.reconnect();
+                begun = self.connection.begin_write();
+            }
+        }
         let Self { connection, shared, state, staged, .. } = self;
-        let begun = connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
         if let Err(error) = begun {
             return if is_fatal(&error) { Attempt::Unknown(error) } else { Attempt::RolledBack(error) };
         }
-        let mut work = Work { connection, shared, state, staged, savepoint };
+        let mut work = Work { connection, shared, state, staged, savepoint: Savepoint::None };
+        if let Err(error) = node::begin(&mut work, tasks.iter().filter_map(|task| task.workspace())) {
+            connection.rollback();
+            return Attempt::RolledBack(error);
+        }
         let mut errors = Vec::with_capacity(tasks.len());
         for task in tasks.iter_mut() {
             work.savepoint = savepoint;
             let (effects, undo) = (work.staged.effects.len(), work.staged.undo.len());
-            let ran = task.run(&mut work).and_then(|()| match work.savepoint {
+            // A statement that fails ends the whole transaction on PostgreSQL, one that reads as well.
+            let ready = if work.shared.node.is_some() { work.write() } else { Ok(()) };
+            let ran = ready.and_then(|()| task.run(&mut work)).and_then(|()| match work.savepoint {
                 Savepoint::Made => connection.prepare_cached("RELEASE job")?.execute([]).map(drop),
                 _ => Ok(()),
             });
@@ -376,23 +451,28 @@ impl Writer {
                 };
             if is_fatal(&error) || !rolled_back {
                 work.take_back(0, 0);
-                let certain = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+                let certain = connection.rollback();
                 return if is_fatal(&error) || !certain { Attempt::Unknown(error) } else { Attempt::RolledBack(error) };
             }
             work.take_back(effects, undo);
             errors.push(Some(error));
         }
-        let committed = shared
-            .rehearsal
-            .commit(tasks.len())
-            .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]))
-            .map(|_| ());
+        let published = node::publish(&work);
+        let committed =
+            published.and_then(|()| shared.rehearsal.commit(tasks.len())).and_then(|()| connection.commit());
         if let Err(error) = committed {
+            if matches!(error, Error::Unknown(_)) {
+                return Attempt::Unknown(error);
+            }
             work.take_back(0, 0);
+            if work.shared.node.is_some() {
+                connection.rollback();
+                return Attempt::RolledBack(error);
+            }
             if !rolls_back(&error) {
                 return Attempt::Unknown(error);
             }
-            let certain = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+            let certain = connection.rollback();
             return if certain { Attempt::RolledBack(error) } else { Attempt::Unknown(error) };
         }
         work.staged.undo.clear();
@@ -406,6 +486,10 @@ impl Writer {
         shared.figures.commits.fetch_add(1, Ordering::Relaxed);
         shared.figures.jobs.fetch_add(jobs as u64, Ordering::Relaxed);
         shared.figures.group_size.observe(jobs as u64);
+        if shared.node.is_some() {
+            node::committed(&self.connection, shared, &self.state, std::mem::take(&mut self.staged.effects));
+            return;
+        }
         let mut logs: Vec<Arc<Log>> = Vec::new();
         let mut closed = Vec::new();
         for effect in self.staged.effects.drain(..) {
@@ -436,59 +520,62 @@ impl Writer {
             shared.appended.send_modify(|commits| *commits += 1);
         }
         closed.into_iter().for_each(|(workspace_id, ask_id)| shared.waiters.closed(workspace_id, ask_id));
-        self.checkpoints.after_commit();
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.after_commit();
+        }
     }
 
     /// Lets the database grow no further, or again, where a test wants that.
     fn rehearse(&mut self) {
+        let Some(connection) = self.connection.sqlite() else { return };
         let read_only = self.shared.rehearsal.is_read_only();
         if read_only != self.read_only {
             self.read_only = read_only;
-            if let Err(error) = self.connection.pragma_update(None, "query_only", read_only) {
+            if let Err(error) = connection.pragma_update(None, "query_only", read_only) {
                 tracing::warn!(%error, "rehearsing a file that can't be written");
             }
         }
         let full = self.shared.rehearsal.is_full();
         if full != self.full {
             self.full = full;
-            let pages: Result<i64> = self.connection.pragma_query_value(None, "page_count", |row| row.get(0));
+            let pages: rusqlite::Result<i64> = connection.pragma_query_value(None, "page_count", |row| row.get(0));
             let limit = if full { pages.unwrap_or(1) } else { i64::from(u32::MAX - 1) };
-            if let Err(error) = self.connection.pragma_update_and_check(None, "max_page_count", limit, |_| Ok(())) {
+            if let Err(error) = connection.pragma_update_and_check(None, "max_page_count", limit, |_| Ok(())) {
                 tracing::warn!(%error, "rehearsing a full disk");
             }
         }
     }
 }
 
-fn code(error: &rusqlite::Error) -> Option<(ErrorCode, i32)> {
-    error.sqlite_error().map(|error| (error.code, error.extended_code))
-}
-
 /// Whether the process must end, wherever the error came up: what is on the disk is not known any more.
-pub(crate) fn is_fatal(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_fatal(error: &Error) -> bool {
     matches!(
-        code(error),
+        error.sqlite(),
         Some((ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, _))
             | Some((_, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
     )
 }
 
 /// Whether a commit that failed with this certainly did nothing.
-fn rolls_back(error: &rusqlite::Error) -> bool {
-    matches!(code(error), Some((ErrorCode::DiskFull | ErrorCode::DatabaseBusy, _)))
+fn rolls_back(error: &Error) -> bool {
+    matches!(error.sqlite(), Some((ErrorCode::DiskFull | ErrorCode::DatabaseBusy, _)))
 }
 
 /// Whether some of a group may get through where the whole did not.
-fn worth_splitting(error: &rusqlite::Error) -> bool {
-    !matches!(code(error), Some((ErrorCode::DatabaseBusy, _)))
+fn worth_splitting(error: &Error) -> bool {
+    !matches!(error.kind(), Kind::Busy | Kind::Gone | Kind::Again)
 }
 
-fn unavailable(error: &rusqlite::Error) -> WriteError {
-    let reason = match code(error) {
-        Some((ErrorCode::DiskFull, _)) => "the disk is full".to_owned(),
-        Some((ErrorCode::DatabaseBusy, _)) => "another process holds the database".to_owned(),
-        Some((ErrorCode::ReadOnly, _)) => "the data folder can't be written".to_owned(),
-        _ => error.to_string(),
+fn unavailable(error: &Error) -> WriteError {
+    let folder = error.sqlite().is_some();
+    let reason = match error.kind() {
+        Kind::Full => "the disk is full".to_owned(),
+        Kind::Busy if folder => "another process holds the database".to_owned(),
+        Kind::ReadOnly if folder => "the data folder can't be written".to_owned(),
+        Kind::Busy => "another process holds what this one needs of the database".to_owned(),
+        Kind::ReadOnly => "the database can't be written: it is a standby now".to_owned(),
+        Kind::Gone => "the database can't be reached".to_owned(),
+        Kind::Again | Kind::Duplicate | Kind::Other => error.to_string(),
     };
     WriteError::Unavailable { reason, retry_after_s: RETRY_AFTER_S }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::support::*;
 
 /// A run in a closed space whose only member is the world's person, and a person who is not in it.
-async fn closed_space(dir: &tempfile::TempDir, world: &World) -> (SpaceId, RunId, PersonId, Identity) {
+async fn closed_space(dir: &Home, world: &World) -> (SpaceId, RunId, PersonId, Identity) {
     let mut admin = Admin::open(dir.path()).unwrap();
     let space = admin.add_space(world.workspace_id, "Closed", &[world.person_id()]).unwrap();
     let (outsider, _) = admin.add_person(world.workspace_id, "Outsider").unwrap();
@@ -111,7 +111,7 @@ fn code(sign_in: &SignIn) -> Proof {
     Proof::Code(secret::sha256(&secret::canonical_code(&sign_in.code.to_lowercase())))
 }
 
-async fn signed_in(store: &Store, sign_in: &SignIn) -> (String, Session) {
+pub async fn signed_in(store: &Store, sign_in: &SignIn) -> (String, Session) {
     match store.sign_in(link(sign_in), Device { name: "Firefox on Linux".into() }).await.unwrap() {
         SignedIn::Yes(secret, session) => (secret, *session),
         SignedIn::No(state) => panic!("{state:?}"),
@@ -230,31 +230,4 @@ async fn sessions_are_listed_and_ended_by_their_person_alone() {
     assert_eq!(store.session(secret::sha256(&theirs)).await.unwrap(), None);
     let gone = store.sign_in(link(&unused), Device::default()).await.unwrap();
     assert_eq!(gone, SignedIn::No(SignInState::Unknown));
-}
-
-#[tokio::test]
-async fn what_has_ended_long_ago_is_cleared_away() {
-    let time = ManualTime::at(TimeSource::System.wall());
-    let by_hand = || Options { time: TimeSource::Manual(time.clone()), ..Options::default() };
-    let (dir, world) = world_with(by_hand()).await;
-    let mut admin = Admin::open(dir.path()).unwrap();
-    signed_in(&world.store, &admin.link_person(world.person_id()).unwrap()).await;
-    admin.rotate(ParticipantId::Harness(world.harness_id()), Some(60_000)).unwrap();
-    world.store.close().await;
-    let raw = rusqlite::Connection::open(dir.path().join("chips.db")).unwrap();
-    let kept = || -> (i64, i64, i64) {
-        let count =
-            "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM grants), (SELECT count(*) FROM tokens)";
-        raw.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
-    };
-    assert_eq!(kept(), (1, 2, 3));
-
-    // A link that was used yesterday is still told apart from one that never was.
-    time.pass_ms(24 * 3_600_000);
-    let store = Store::open(dir.path(), by_hand()).unwrap();
-    eventually("the token is gone, the rest is not", async || (kept() == (1, 2, 2)).then_some(())).await;
-    store.close().await;
-    time.pass_ms(LONGEST_MS);
-    let _store = Store::open(dir.path(), by_hand()).unwrap();
-    eventually("all is gone but the tokens that are good", async || (kept() == (0, 0, 2)).then_some(())).await;
 }

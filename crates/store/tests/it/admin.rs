@@ -16,7 +16,7 @@ async fn speaks(store: &Store, token: &str) -> bool {
 
 #[tokio::test]
 async fn a_token_speaks_for_whom_it_was_issued_and_no_other_does() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = home();
     let made = chips_store::admin::init(dir.path()).unwrap();
     let store = open(dir.path());
     assert_eq!(token_kind(&made.harness.token), Some(secret::TokenKind::Harness));
@@ -56,7 +56,7 @@ async fn a_rotated_token_ends_at_once_or_after_the_overlap() {
 
 #[test]
 fn only_persons_and_harnesses_have_tokens_to_rotate() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = home();
     chips_store::admin::init(dir.path()).unwrap();
     let mut admin = Admin::open(dir.path()).unwrap();
     for id in [ParticipantId::System, ParticipantId::Agent(AgentId::from_parts(1, 1))] {
@@ -119,7 +119,7 @@ async fn limits_are_felt_by_the_next_ask() {
 
 #[test]
 fn names_and_members_are_checked_and_nothing_is_changed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = home();
     let made = chips_store::admin::init(dir.path()).unwrap();
     let mut admin = Admin::open(dir.path()).unwrap();
     let workspace = made.workspace_id;
@@ -142,7 +142,7 @@ fn names_and_members_are_checked_and_nothing_is_changed() {
 
 #[test]
 fn several_workspaces_must_be_told_apart() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = home();
     let first = chips_store::admin::init(dir.path()).unwrap();
     let mut admin = Admin::open(dir.path()).unwrap();
     assert_eq!(admin.workspace(None).unwrap(), first.workspace_id);

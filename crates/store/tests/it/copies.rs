@@ -6,6 +6,7 @@ use chips_protocol::api::AskState;
 use chips_store::admin::{self, Admin, Keep, back_up, restore};
 use chips_store::{Device, NewEndpoint, OpenError, Proof, SignInState, SignedIn, Store, secret};
 
+use crate::in_folder::world_in_folder;
 use crate::support::*;
 
 const ALL: Keep = Keep { sessions: true };
@@ -17,7 +18,7 @@ async fn sign_in(world: &World, admin: &mut Admin) -> SignedIn {
 
 #[tokio::test]
 async fn a_backup_under_load_holds_a_whole_prefix_of_the_log_and_what_was_acknowledged_before_it() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     Admin::open(dir.path()).unwrap().set_budget(world.harness_id(), Some(None), Some(None)).unwrap();
     let writers: Vec<_> = (0..4)
@@ -62,7 +63,7 @@ async fn a_backup_under_load_holds_a_whole_prefix_of_the_log_and_what_was_acknow
 
 #[tokio::test]
 async fn a_restored_folder_goes_on_where_the_backup_was_and_old_links_are_void() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let (open_ask, closed) = (world.asked(run).await, world.asked(run).await);
     world.append(&world.answer(run, closed, "a")).await;
@@ -90,7 +91,7 @@ async fn a_restored_folder_goes_on_where_the_backup_was_and_old_links_are_void()
 
 #[tokio::test]
 async fn what_was_closed_is_not_told_again_and_what_is_open_is() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let endpoint = NewEndpoint {
         channel: Channel::Webhook,
@@ -118,7 +119,7 @@ async fn what_was_closed_is_not_told_again_and_what_is_open_is() {
 
 #[tokio::test]
 async fn an_answer_that_was_not_gone_through_is_not_told_to_its_harness_by_a_restored_folder() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let mut admin = Admin::open(dir.path()).unwrap();
     let webhook = admin.add_webhook(world.harness_id(), "https://example.com/hook", "{}").unwrap();
@@ -161,7 +162,7 @@ async fn an_answer_that_was_not_gone_through_is_not_told_to_its_harness_by_a_res
 
 #[tokio::test]
 async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let file = dir.path().join("copy");
     back_up(dir.path(), &file).unwrap();
     let bytes = std::fs::read(&file).unwrap();

@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use chips_protocol::{EventType, RunId};
-use chips_store::admin::Admin;
 use chips_store::{AskFilter, AsksQuery, EventsQuery, Identity, Store, Submitted};
 
 use crate::support::*;
@@ -116,74 +115,6 @@ async fn what_is_read_from_the_file_is_what_was_read_from_memory() {
     for (viewer, before) in [&world.person, &world.harness].into_iter().zip(before) {
         assert_eq!(told(&world, viewer, run).await, before);
     }
-}
-
-#[tokio::test]
-async fn a_long_log_is_looked_through_in_bounded_steps() {
-    let (dir, world) = world().await;
-    let mut admin = Admin::open(dir.path()).unwrap();
-    let (outsider, _) = admin.add_person(world.workspace_id, "Outsider").unwrap();
-    let closed = admin.add_space(world.workspace_id, "Closed", &[world.person_id()]).unwrap();
-    let new = chips_protocol::api::NewRun { space_id: Some(closed), ..Default::default() };
-    let hidden = world.store.open_run(world.harness.sender, new).await.unwrap().0.run_id;
-    let seen = world.run().await;
-    world.asked(hidden).await;
-    let outsider = identity(&world.store, &outsider.token).await;
-    world.store.clone().close().await;
-
-    // What the outsider does not see is long: the one hidden ask, twenty-five thousand times over.
-    let raw = rusqlite::Connection::open(dir.path().join("chips.db")).unwrap();
-    raw.execute_batch(
-        "CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000) SELECT i FROM n;
-         BEGIN;
-         INSERT INTO events SELECT pos + i, ws_no, randomblob(16), harness_no, space_no, type, ts, body FROM events, n;
-         INSERT INTO asks SELECT pos + i, ws_no, randomblob(16), run_no, harness_no, space_no, state, tier, asked_at,
-                                 deadline, closed_pos, delivered_at, acknowledged_at, late, told FROM asks, n;
-         COMMIT;",
-    )
-    .unwrap();
-    Admin::open(dir.path()).unwrap().set_budget(world.harness_id(), Some(None), Some(None)).unwrap();
-    let world = World { store: open(dir.path()), ..world };
-    let needle = world.asked(seen).await;
-    let head = world.head();
-    assert_eq!(head, 25_002);
-    world.store.clone().close().await;
-
-    let world = World { store: open(dir.path()), ..world };
-    let first = world.store.events(&outsider, &EventsQuery { limit: 10, ..EventsQuery::default() }).await.unwrap();
-    assert_eq!((first.records.len(), first.head), (0, head));
-    assert!((1..head).contains(&first.through), "{}", first.through);
-    let found = world.log(&outsider).await;
-    assert_eq!(found.iter().map(|record| record.seq).collect::<Vec<_>>(), [head]);
-    let list = AsksQuery { limit: 10, filter: AskFilter::Open, ..AsksQuery::default() };
-    let asks = world.store.asks(&outsider, &list).await.unwrap();
-    assert_eq!(asks.asks.iter().map(|ask| ask.ask_id).collect::<Vec<_>>(), [needle]);
-    let text = AsksQuery { text: Some("which".into()), filter: AskFilter::All, ..list };
-    assert_eq!(world.store.asks(&outsider, &text).await.unwrap().asks.len(), 1);
-}
-
-#[tokio::test]
-async fn the_write_ahead_log_is_moved_into_the_database_while_the_store_runs() {
-    let (_dir, world) = world().await;
-    let run = world.run().await;
-    let start = world.store.stats().await.unwrap();
-    let mut draft = world.ask(run);
-    asking(&mut draft).questions[0].prompt = "x".repeat(200_000);
-    for nth in 0..90 {
-        draft.id = chips_protocol::EventId::from_parts(3, unique());
-        draft.idempotency_key = format!("big {nth}");
-        asking(&mut draft).ask_id = chips_protocol::AskId::from_parts(3, unique());
-        world.append(&draft).await;
-    }
-    let moved = eventually("the database has grown", async || {
-        let stats = world.store.stats().await.unwrap();
-        (stats.database_bytes > start.database_bytes + 8_000_000).then_some(stats)
-    })
-    .await;
-    assert!(moved.wal_bytes < 64 << 20, "{moved:?}");
-    assert!(moved.commits > start.commits && moved.jobs >= 90 && moved.writable && moved.commit_seconds.sum > 0.0);
-    assert_eq!(moved.open_asks, 90);
-    assert_eq!(world.log(&world.person).await.len(), 90);
 }
 
 #[tokio::test]

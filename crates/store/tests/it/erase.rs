@@ -11,6 +11,7 @@ use chips_store::{Device, Identity, NewEndpoint, Proof, SignedIn, secret};
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::in_folder::world_in_folder;
 use crate::support::*;
 
 /// Gives texts that stand nowhere else, each found by its number.
@@ -280,7 +281,7 @@ proptest! {
 
 #[tokio::test]
 async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_beside_an_open_store() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let mut texts = Texts::default();
     let mut theirs = BTreeSet::new();
@@ -331,7 +332,7 @@ async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_besid
 
 #[tokio::test]
 async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let (mut texts, mut its) = (Texts::default(), BTreeSet::new());
     let endpoint = NewEndpoint {

@@ -9,6 +9,7 @@ use chips_store::{EventsQuery, Store, WriteError};
 use futures::future::join_all;
 use rusqlite::Connection;
 
+use crate::in_folder::world_in_folder;
 use crate::support::*;
 
 fn beside(dir: &tempfile::TempDir) -> Connection {
@@ -42,7 +43,7 @@ fn sabotage(dir: &tempfile::TempDir, ask: AskId, how: &str) {
 }
 
 async fn one_bad_job_among_its_neighbours(how: &str) {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let drafts: Vec<_> = (0..9).map(|_| world.ask(run)).collect();
     let bad = &drafts[4];
@@ -82,7 +83,7 @@ async fn a_job_that_takes_the_whole_transaction_down_leaves_its_neighbours() {
 
 #[tokio::test]
 async fn on_a_full_disk_writes_are_refused_reading_goes_on_and_writes_come_back_by_themselves() {
-    let (_dir, world) = world().await;
+    let (_dir, world) = world_in_folder().await;
     let run = world.run().await;
     let first = world.asked(run).await;
     world.store.rehearsal().full(true);
@@ -123,7 +124,7 @@ async fn fill(world: &World, run: chips_protocol::RunId) -> Draft {
 
 #[tokio::test]
 async fn on_a_full_disk_a_small_write_gets_through_where_a_big_one_does_not() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let ask = world.asked(run).await;
     world.store.rehearsal().full(true);
@@ -138,7 +139,7 @@ async fn on_a_full_disk_a_small_write_gets_through_where_a_big_one_does_not() {
 
 #[tokio::test]
 async fn a_commit_that_found_the_disk_full_is_tried_again_job_by_job() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let drafts: Vec<_> = (0..6).map(|_| world.ask(run)).collect();
     world.store.rehearsal().full_at_commit(2);
@@ -156,7 +157,7 @@ async fn a_commit_that_found_the_disk_full_is_tried_again_job_by_job() {
 
 #[tokio::test]
 async fn a_database_that_stays_held_refuses_writes_and_ends_nothing() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let draft = world.ask(run);
     let holder = beside(&dir);
@@ -170,7 +171,7 @@ async fn a_database_that_stays_held_refuses_writes_and_ends_nothing() {
 
 #[tokio::test]
 async fn after_an_fsync_that_failed_nothing_is_written_any_more() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let before = world.ask(run);
     world.append(&before).await;
@@ -199,7 +200,7 @@ async fn after_an_fsync_that_failed_nothing_is_written_any_more() {
 
 #[tokio::test]
 async fn refusals_that_close_an_ask_are_committed_with_their_neighbours() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let run = world.run().await;
     let draft = {
         let mut draft = with_default(world.ask(run), 1);
@@ -221,7 +222,7 @@ async fn refusals_that_close_an_ask_are_committed_with_their_neighbours() {
 
 #[tokio::test]
 async fn a_folder_on_which_nothing_was_acknowledged_is_whole_after_a_failure() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     world.store.rehearsal().fsync_fails();
     assert!(matches!(world.store.open_run(world.harness.sender, Default::default()).await, Err(WriteError::Failed)));
     world.store.clone().close().await;

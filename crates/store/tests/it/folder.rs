@@ -7,6 +7,7 @@ use chips_store::admin::{self, Admin};
 use chips_store::{OpenError, Options, Store};
 use rusqlite::Connection;
 
+use crate::in_folder::world_in_folder;
 use crate::support::*;
 
 fn database(dir: &Path) -> std::path::PathBuf {
@@ -103,7 +104,7 @@ async fn no_secret_stands_in_any_file() {
 
 #[tokio::test]
 async fn a_second_server_is_refused_and_told_who_holds_the_folder() {
-    let (dir, world) = world().await;
+    let (dir, world) = world_in_folder().await;
     let told = refusal(dir.path());
     assert!(matches!(&told, OpenError::Held { pid, .. } if *pid == std::process::id().to_string()), "{told}");
     assert!(told.to_string().contains(&std::process::id().to_string()));
@@ -166,6 +167,6 @@ fn a_path_that_is_no_folder_is_told_as_what_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let told = admin::init(&file.join("data")).unwrap_err();
+    let told = admin::init(file.join("data")).unwrap_err();
     assert!(matches!(&told, OpenError::Io { .. }), "{told}");
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+/// Which database this run of the story is about.
+const ON_POSTGRES: bool = false;
+
 mod access;
 mod admin;
 mod conformance;
@@ -10,7 +13,9 @@ mod crash;
 mod durable;
 mod erase;
 mod faults;
+mod file;
 mod folder;
+mod in_folder;
 mod model;
 mod notices;
 mod retain;

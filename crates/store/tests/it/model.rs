@@ -254,7 +254,7 @@ impl Model {
 
 /// The store with whom it plays.
 struct Stage {
-    dir: tempfile::TempDir,
+    dir: Home,
     time: ManualTime,
     store: Store,
     harnesses: [Identity; 2],
@@ -263,12 +263,12 @@ struct Stage {
 }
 
 impl Stage {
-    fn open(dir: &tempfile::TempDir, time: &ManualTime) -> Store {
+    fn open(dir: &Home, time: &ManualTime) -> Store {
         Store::open(dir.path(), Options { time: TimeSource::Manual(time.clone()), readers: 1 }).unwrap()
     }
 
     async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = home();
         let made = admin::init(dir.path()).unwrap();
         let mut admin = Admin::open(dir.path()).unwrap();
         let second = admin.add_harness(made.workspace_id, "Second").unwrap();

@@ -11,6 +11,7 @@ use chips_store::clock::{ManualTime, TimeSource};
 use chips_store::{DropPlace, EventsQuery, NewEndpoint, Options, Store};
 use proptest::prelude::*;
 
+use crate::in_folder::world_in_folder_with;
 use crate::support::*;
 
 const DAY: i64 = 86_400_000;
@@ -30,7 +31,7 @@ async fn drop_older(world: &World, days: i64) -> u64 {
 /// A world whose clock is moved by hand.
 async fn world_by_hand() -> (tempfile::TempDir, ManualTime, World) {
     let time = ManualTime::at(TimeSource::System.wall());
-    let (dir, world) = world_with(options(&time)).await;
+    let (dir, world) = world_in_folder_with(options(&time)).await;
     Admin::open(dir.path()).unwrap().set_budget(world.harness_id(), Some(None), Some(None)).unwrap();
     (dir, time, world)
 }

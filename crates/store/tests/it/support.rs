@@ -1,6 +1,5 @@
 //! A data folder with somebody in it, and drafts to write.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,12 @@ use chips_protocol::{
     QuestionAsk, QuestionOption, RunId, SpaceId, WorkspaceId,
 };
 use chips_store::admin::{self, Initialised};
-use chips_store::{EventsQuery, Identity, Options, Record, Store, Submitted, WriteError, secret};
+use chips_store::{EventsQuery, Identity, Location, Options, Record, Store, Submitted, WriteError, secret};
+
+#[path = "../../../../tests/postgres/home.rs"]
+mod home;
+
+pub use home::Home;
 
 /// A number that no other call gets, for identifiers and keys.
 pub fn unique() -> u128 {
@@ -120,21 +124,26 @@ pub fn harness_id(identity: &Identity) -> HarnessId {
     id
 }
 
-pub fn open(dir: &Path) -> Store {
-    Store::open(dir, Options::default()).unwrap()
+pub fn open(location: impl Into<Location>) -> Store {
+    Store::open(location, Options::default()).unwrap()
 }
 
-/// A new data folder, opened.
-pub async fn world() -> (tempfile::TempDir, World) {
+/// A place for a store, of the kind that this run of the story is about.
+pub fn home() -> Home {
+    if crate::ON_POSTGRES { Home::schema() } else { Home::folder() }
+}
+
+/// A new store, opened.
+pub async fn world() -> (Home, World) {
     world_with(Options::default()).await
 }
 
-pub async fn world_with(options: Options) -> (tempfile::TempDir, World) {
-    let dir = tempfile::tempdir().unwrap();
-    let made = admin::init(dir.path()).unwrap();
-    let store = Store::open(dir.path(), options).unwrap();
+pub async fn world_with(options: Options) -> (Home, World) {
+    let home = home();
+    let made = admin::init(home.path()).unwrap();
+    let store = Store::open(home.path(), options).unwrap();
     let world = World::enter(&store, &made).await;
-    (dir, world)
+    (home, world)
 }
 
 fn draft(identity: &Identity, run_id: RunId, content: DraftContent) -> Draft {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::support::*;
 
 /// A world whose clocks a test moves, beginning at the real time.
-async fn by_hand() -> (tempfile::TempDir, World, ManualTime) {
+async fn by_hand() -> (Home, World, ManualTime) {
     let time = ManualTime::at(TimeSource::System.wall());
     let (dir, world) = world_with(at(&time)).await;
     (dir, world, time)

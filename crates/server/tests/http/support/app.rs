@@ -1,19 +1,18 @@
 //! A running server with two workspaces and everybody that a test needs.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use chips_core::{Sender, Who};
 use chips_protocol::{HarnessId, ParticipantId, SpaceId, Timestamp, validate};
 use chips_server::{Config, Ended, bind};
 use chips_store::admin::{self, Admin, Initialised};
 use chips_store::clock::{ManualTime, TimeSource};
-use chips_store::{Options, Store, Submitted};
+use chips_store::{Location, Options, Store, Submitted};
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::Home;
 use super::actor::{Actor, Clients};
 
 /// How a server is to be started.
@@ -64,7 +63,7 @@ pub struct TestApp {
     /// One that the person is in and the colleague is not.
     pub closed_space: SpaceId,
     pub foreign_space: SpaceId,
-    dir: TempDir,
+    home: Home,
     setup: Setup,
     stop: CancellationToken,
     running: Option<JoinHandle<Ended>>,
@@ -78,16 +77,16 @@ impl TestApp {
     pub async fn with(setup: Setup) -> Self {
         // A client for plain http asks for a provider of cryptography too.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let dir = tempfile::tempdir().unwrap();
-        let own = admin::init(dir.path()).unwrap();
-        let mut hand = Admin::open(dir.path()).unwrap();
+        let home = if crate::ON_POSTGRES { Home::schema() } else { Home::folder() };
+        let own = admin::init(home.path()).unwrap();
+        let mut hand = Admin::open(home.path()).unwrap();
         let other = hand.add_harness(own.workspace_id, "Other harness").unwrap();
         let (colleague, _) = hand.add_person(own.workspace_id, "Colleague").unwrap();
         let closed_space = hand.add_space(own.workspace_id, "Closed", &[own.person.id]).unwrap();
         let foreign = hand.add_workspace("Foreign").unwrap();
         drop(hand);
 
-        let (address, store, stop, running) = serve(dir.path(), &setup).await;
+        let (address, store, stop, running) = serve(home.path(), &setup).await;
         let clients = Clients::default();
         let actor = |initialised: &Initialised, id: ParticipantId, token: &str| {
             Actor::new(clients.clone(), address, initialised.workspace_id, id, token)
@@ -104,7 +103,7 @@ impl TestApp {
             foreign_space: foreign.space_id,
             address,
             store,
-            dir,
+            home,
             setup,
             stop,
             running: Some(running),
@@ -113,7 +112,7 @@ impl TestApp {
 
     /// A hand in the data folder, beside the server.
     pub fn admin(&self) -> Admin {
-        Admin::open(self.dir.path()).unwrap()
+        Admin::open(self.home.path()).unwrap()
     }
 
     /// The harness's own identifier.
@@ -150,7 +149,7 @@ impl TestApp {
 
     /// Starts it again after it has ended.
     pub async fn restart_after_end(&mut self) {
-        let (address, store, stop, running) = serve(self.dir.path(), &self.setup).await;
+        let (address, store, stop, running) = serve(self.home.path(), &self.setup).await;
         (self.address, self.store, self.stop, self.running) = (address, store, stop, Some(running));
         for actor in [
             &mut self.harness,
@@ -171,8 +170,8 @@ impl Drop for TestApp {
     }
 }
 
-async fn serve(dir: &Path, setup: &Setup) -> (SocketAddr, Store, CancellationToken, JoinHandle<Ended>) {
-    let store = Store::open(dir, setup.options.clone()).unwrap();
+async fn serve(location: Location, setup: &Setup) -> (SocketAddr, Store, CancellationToken, JoinHandle<Ended>) {
+    let store = Store::open(location, setup.options.clone()).unwrap();
     let server = bind(setup.config.clone(), store.clone()).await.unwrap();
     let address = server.address();
     let stop = CancellationToken::new();

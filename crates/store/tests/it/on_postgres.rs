@@ -1,0 +1,15 @@
+//! What the store promises, held against a real PostgreSQL server: the story that a folder passes as well.
+
+#![allow(clippy::unwrap_used)]
+
+/// Which database this run of the story is about.
+const ON_POSTGRES: bool = true;
+
+mod access;
+mod admin;
+mod conformance;
+mod durable;
+mod model;
+mod notices;
+mod support;
+mod time;
