@@ -33,7 +33,7 @@ impl Stage {
     /// # Errors
     /// The folder can't be administered, or has nobody who could sign in.
     pub fn set(folder: &Folder, made: Option<&Initialised>) -> anyhow::Result<Self> {
-        let mut admin = Admin::open(folder.path())?;
+        let mut admin = Admin::open(folder.location())?;
         let (workspace, person) =
             owner(&mut admin)?.context("there is nobody to sign in; `chips person add` adds somebody")?;
         let sign_in = match made {

@@ -3,11 +3,12 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use chips_protocol::HarnessId;
+use chips_store::{Database, Location};
 use etcetera::BaseStrategy;
 use url::Url;
 
@@ -19,31 +20,81 @@ pub struct DataArgs {
     /// The data folder [default: chips in the user's data folder]
     #[arg(long, env = "CHIPS_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
+    /// The PostgreSQL database instead of a data folder: postgres://USER@HOST/NAME
+    #[arg(long, env = "CHIPS_DATABASE", value_name = "URL", hide_env_values = true)]
+    database: Option<String>,
+    /// A file that holds the URL of the database: what stands on a command line others can read
+    #[arg(long, env = "CHIPS_DATABASE_FILE", value_name = "FILE", conflicts_with = "database")]
+    database_file: Option<PathBuf>,
 }
 
-/// A data folder.
+/// A data folder; or a database, beside which a folder has the small files of this machine.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
     named: bool,
+    database: Option<Database>,
 }
 
 impl DataArgs {
-    /// Whether a folder was named, on the command line or by the environment.
+    /// Whether a folder or a database was named, on the command line or by the environment.
     pub fn is_said(&self) -> bool {
-        self.data.is_some()
+        self.data.is_some() || self.database.is_some() || self.database_file.is_some()
     }
 
     /// The folder that was named, else the user's own.
     ///
     /// # Errors
-    /// None was named and the user has no home.
+    /// None was named and the user has no home, or the URL of a database is none.
     pub fn folder(&self) -> anyhow::Result<Folder> {
-        Folder::of(self.data.as_deref())
+        let database = match (&self.database, &self.database_file) {
+            (Some(url), _) => Some(Database::parse(url).map_err(|reason| anyhow::anyhow!("--database: {reason}"))?),
+            (None, Some(file)) => Some(database_in(file).map_err(anyhow::Error::msg)?),
+            (None, None) => None,
+        };
+        Ok(Folder { database, ..Folder::of(self.data.as_deref())? })
     }
 }
 
+/// The database whose URL stands in a file.
+///
+/// # Errors
+/// The file can't be read, or holds something else.
+fn database_in(file: &Path) -> Result<Database, String> {
+    let told = |reason: String| format!("{}: {reason}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| told(error.to_string()))?;
+    Database::parse(text.trim()).map_err(told)
+}
+
 impl Folder {
+    /// This database, and beside it the folder.
+    pub fn with_database(self, database: Option<Database>) -> Self {
+        Self { database, ..self }
+    }
+
+    /// Where the store is.
+    pub fn location(&self) -> Location {
+        match &self.database {
+            Some(database) => Location::Database(database.clone()),
+            None => Location::Folder(self.path.clone()),
+        }
+    }
+
+    /// The database, where it is one.
+    pub fn database(&self) -> Option<&Database> {
+        self.database.as_ref()
+    }
+
+    /// What it is, for a sentence: `data folder` or `database`.
+    pub fn kind(&self) -> &'static str {
+        if self.database.is_some() { "database" } else { "data folder" }
+    }
+
+    /// The folder of the small files.
+    fn beside(&self) -> PathBuf {
+        if self.database.is_some() { self.path.join("database") } else { self.path.clone() }
+    }
+
     /// The folder of this name, else the user's own.
     ///
     /// # Errors
@@ -55,11 +106,11 @@ impl Folder {
             Some(named) => {
                 let path = std::path::absolute(named).with_context(|| format!("{} is no folder", named.display()))?;
                 let named = default().is_none_or(|default| default != path);
-                Ok(Self { path, named })
+                Ok(Self { path, named, database: None })
             }
             None => {
                 let path = default().context("there is no home folder to keep data in; name one with --data DIR")?;
-                Ok(Self { path, named: false })
+                Ok(Self { path, named: false, database: None })
             }
         }
     }
@@ -77,6 +128,11 @@ impl Folder {
     /// A command of this program on this folder, to copy into a shell: `chips person link usr_… --data DIR`.
     pub fn command(&self, words: &str) -> String {
         let mut command = format!("{} {words}", this_program());
+        // One with a password is in the environment or a file, and stays there.
+        if let Some(database) = self.database.as_ref().filter(|database| !database.has_password()) {
+            command.push_str(" --database ");
+            command.push_str(&shell_word(database.url()));
+        }
         if self.named {
             command.push_str(" --data ");
             command.push_str(&shell_word(&self.path.to_string_lossy()));
@@ -86,7 +142,7 @@ impl Folder {
 
     /// The URL of the server on this folder: the one given, else what the last server said, else the default. No slash at the end.
     pub fn url(&self, given: Option<&Url>) -> String {
-        let kept = || std::fs::read_to_string(self.path.join("url")).ok();
+        let kept = || std::fs::read_to_string(self.beside().join("url")).ok();
         let kept = || kept().and_then(|text| crate::args::public_url(text.trim()).ok());
         match given.cloned().or_else(kept) {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
@@ -104,7 +160,7 @@ impl Folder {
 
     /// The address that the last server listened on.
     pub fn address(&self) -> Option<SocketAddr> {
-        std::fs::read_to_string(self.path.join("address")).ok()?.trim().parse().ok()
+        std::fs::read_to_string(self.beside().join("address")).ok()?.trim().parse().ok()
     }
 
     /// Keeps the address that the server listens on, for whoever wants to know whether it answers.
@@ -117,7 +173,7 @@ impl Folder {
 
     /// The harness that the demo plays, where it has played before.
     pub fn demo_harness(&self) -> Option<HarnessId> {
-        std::fs::read_to_string(self.path.join("demo")).ok()?.trim().parse().ok()
+        std::fs::read_to_string(self.beside().join("demo")).ok()?.trim().parse().ok()
     }
 
     /// Keeps the harness that the demo plays, so that the next demo is the same one.
@@ -130,9 +186,13 @@ impl Folder {
 
     /// Writes a small file of the folder, whole or not at all.
     fn keep(&self, name: &str, line: &str) -> anyhow::Result<()> {
-        let path = self.path.join(name);
-        let draft = self.path.join(format!("{name}.{}.new", std::process::id()));
+        let folder = self.beside();
+        let path = folder.join(name);
+        let draft = folder.join(format!("{name}.{}.new", std::process::id()));
         let write = || {
+            if self.database.is_some() {
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            }
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
             file.write_all(format!("{line}\n").as_bytes())?;
@@ -176,7 +236,7 @@ mod tests {
     use super::*;
 
     fn folder(path: &Path) -> Folder {
-        Folder { path: path.to_owned(), named: true }
+        Folder { path: path.to_owned(), named: true, database: None }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::time::Duration;
 use chips_mcp::Pace;
 use chips_server::config::{Mailbox, Secret, Smtp, SmtpTls};
 use chips_server::{Config, config};
+use chips_store::Database;
 use ipnet::IpNet;
 use url::Url;
 
@@ -54,6 +55,8 @@ macro_rules! keys {
 keys! {
     /// The data folder.
     data: Option<PathBuf> = Path path("data", "DIR", any_path);
+    /// The database instead of a data folder.
+    database: Option<Database> = Secret secret("database", "URL", Database::parse);
     /// The address to listen on.
     listen: SocketAddr = Text text("listen", "ADDR", args::listen);
     /// The address that people and harnesses use.

@@ -76,6 +76,7 @@ pub struct Database(Arc<Reach>);
 pub(crate) struct Reach {
     pub(crate) config: postgres::Config,
     pub(crate) trust: Trust,
+    url: String,
 }
 
 impl Database {
@@ -125,12 +126,17 @@ impl Database {
             }
         };
         config.ssl_mode(ssl);
-        Ok(Self(Arc::new(Reach { config, trust })))
+        Ok(Self(Arc::new(Reach { config, trust, url: url.to_owned() })))
     }
 
     /// How it is reached.
     pub(crate) fn reach(&self) -> &Reach {
         &self.0
+    }
+
+    /// The URL as it was given: it may hold a password.
+    pub fn url(&self) -> &str {
+        &self.0.url
     }
 
     /// Whether the URL holds a password.

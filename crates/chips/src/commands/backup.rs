@@ -29,7 +29,14 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let made = admin::back_up(args.data.folder()?.path(), &args.file)?;
+    let folder = args.data.folder()?;
+    if let Some(database) = folder.database() {
+        anyhow::bail!(
+            "{database} is backed up by PostgreSQL's own means: `pg_dump --format=custom` makes a copy of one moment, \
+             `pg_basebackup` and an archive of the write-ahead log lead back to any moment (docs/scaling.md)"
+        );
+    }
+    let made = admin::back_up(folder.path(), &args.file)?;
     let file = args.file.to_string_lossy();
     if args.json.json {
         output::json(&json!({ "file": file, "bytes": made.bytes, "events": made.events, "log": made.log }))?;

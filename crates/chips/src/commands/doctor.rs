@@ -81,6 +81,7 @@ pub struct Findings {
 const INDENT: usize = 9;
 
 const DATA: &str = "data folder";
+const DATABASE: &str = "database";
 const SERVER_CONFIGURATION: &str = "configuration of the server";
 const CONFIGURATION: &str = "configuration";
 const CLAUDE_CODE: &str = "Claude Code";
@@ -294,6 +295,9 @@ fn open_code(findings: &mut Findings) {
 
 /// The folder itself, what is in it, and who serves it.
 async fn data_folder(folder: &Folder, findings: &mut Findings) {
+    if folder.database().is_some() {
+        return database(folder, findings);
+    }
     let path = folder.path();
     let shown = path.display();
     let metadata = match std::fs::metadata(path) {
@@ -330,6 +334,27 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
         }
     }
     server(folder, findings).await;
+}
+
+/// The database, and what is in it.
+fn database(folder: &Folder, findings: &mut Findings) {
+    let shown = folder.location();
+    match Admin::open(&shown).map_err(admin::AdminError::from).and_then(|mut admin| admin.workspaces()) {
+        Ok(workspaces) => {
+            let count = workspaces.len();
+            findings.ok(DATABASE, format!("{shown} holds {count} workspace{}", if count == 1 { "" } else { "s" }));
+        }
+        Err(admin::AdminError::Open(OpenError::Empty(_))) => {
+            let make = format!("`{}` makes one, `{}` too", folder.command("serve"), folder.command("init"));
+            findings.note(DATABASE, format!("{shown} holds no workspace yet"), make);
+        }
+        Err(error) => findings.wrong(
+            DATABASE,
+            error.to_string(),
+            "see that the server runs, that the URL names it, its user and a database, and that it is set to keep what it \
+             acknowledges",
+        ),
+    }
 }
 
 /// Whether other users of the machine are kept out.

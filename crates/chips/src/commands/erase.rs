@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chips_protocol::{AskId, PersonId, RunId, WorkspaceId};
-use chips_store::admin::{self, Admin, Erasing, Target};
+use chips_store::admin::{self, Admin, Copies, Erasing, Target};
 use serde_json::json;
 
 use crate::{args, exit, folder, output};
@@ -56,7 +56,7 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let folder = args.data.folder()?;
-    let mut admin = Admin::open(folder.path())?;
+    let mut admin = Admin::open(folder.location())?;
     let (target, within) = match (args.person, args.ask, args.run, args.workspace) {
         (Some(person), _, _, within) => (Target::Person(person), within),
         (_, Some(ask), _, within) => (Target::Ask(ask), within),
@@ -65,7 +65,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => return list(&mut admin, args.json.json),
     };
     let erasing = admin.find_to_erase(target, within)?;
-    let copies = admin::copies(folder.path())?;
+    let copies = match folder.database() {
+        Some(_) => Copies::default(),
+        None => admin::copies(folder.path())?,
+    };
     if !copies.others.is_empty() && !args.leave_backups {
         anyhow::bail!(
             "these backups in the data folder hold what is to be erased: {}; delete them or move them away, or say \

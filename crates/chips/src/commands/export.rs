@@ -30,7 +30,7 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut admin = Admin::open(args.data.folder()?.path())?;
+    let mut admin = Admin::open(args.data.folder()?.location())?;
     let workspace = admin.workspace(args.workspace.workspace)?;
     let mut export = admin.export(workspace, args.since)?;
     let terminal = output::is_terminal();

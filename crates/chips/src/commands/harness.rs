@@ -139,18 +139,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add { name, workspace, data, json } => {
             let folder = data.folder()?;
-            let mut admin = Admin::open(folder.path())?;
+            let mut admin = Admin::open(folder.location())?;
             let workspace = admin.workspace(workspace.workspace)?;
             show(&folder, &admin.add_harness(workspace, &name)?, json.json)?;
         }
         Command::List { workspace, data, json } => {
-            let mut admin = Admin::open(data.folder()?.path())?;
+            let mut admin = Admin::open(data.folder()?.location())?;
             let named = workspace.workspace.map(|named| admin.workspace(Some(named))).transpose()?;
             present::list(Kind::Harness, &admin.harnesses(named)?, json.json)?;
         }
         Command::Budget { id, open, hour, data, json } => {
             let (open, hour) = (open.map(|limit| limit.0), hour.map(|limit| limit.0));
-            Admin::open(data.folder()?.path())?.set_budget(id, open, hour)?;
+            Admin::open(data.folder()?.location())?.set_budget(id, open, hour)?;
             if json.json {
                 let mut said = json!({ "id": id });
                 for (name, limit) in [("open", open), ("hour", hour)] {
@@ -170,13 +170,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Rotate { id, overlap, data, json } => {
             let folder = data.folder()?;
-            let mut admin = Admin::open(folder.path())?;
+            let mut admin = Admin::open(folder.location())?;
             let (issued, _) = admin.rotate(ParticipantId::Harness(id), overlap.map(args::milliseconds))?;
             show(&folder, &Issued { id, token: issued.token }, json.json)?;
         }
         Command::Webhook { command } => webhook::run(command)?,
         Command::Owner { id, person: Owner(person), data, json } => {
-            Admin::open(data.folder()?.path())?.set_owner(id, person)?;
+            Admin::open(data.folder()?.location())?.set_owner(id, person)?;
             if json.json {
                 output::json(&json!({ "id": id, "owner": person }))?;
             } else {
@@ -187,7 +187,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         Command::Disable { id, data, json } => {
-            Admin::open(data.folder()?.path())?.disable(ParticipantId::Harness(id))?;
+            Admin::open(data.folder()?.location())?.disable(ParticipantId::Harness(id))?;
             if json.json {
                 output::json(&json!({ "id": id, "disabled": true }))?;
             } else {

@@ -27,7 +27,7 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let folder = args.data.folder()?;
-    let made = admin::init(folder.path())?;
+    let made = admin::init(folder.location())?;
     let url = folder.url(args.public_url.public_url.as_ref());
     if args.json.json {
         output::json(&InitialisedJson::new(&made, &url))?;

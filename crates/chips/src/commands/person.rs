@@ -95,24 +95,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add { name, workspace, data, public_url, json } => {
             let folder = data.folder()?;
-            let mut admin = Admin::open(folder.path())?;
+            let mut admin = Admin::open(folder.location())?;
             let workspace = admin.workspace(workspace.workspace)?;
             let (issued, sign_in) = admin.add_person(workspace, &name)?;
             show(&folder, issued.id, Some(&issued.token), &sign_in, &public_url, json.json)?;
         }
         Command::List { workspace, data, json } => {
-            let mut admin = Admin::open(data.folder()?.path())?;
+            let mut admin = Admin::open(data.folder()?.location())?;
             let named = workspace.workspace.map(|named| admin.workspace(Some(named))).transpose()?;
             present::list(Kind::Person, &admin.persons(named)?, json.json)?;
         }
         Command::Link { id, data, public_url, json } => {
             let folder = data.folder()?;
-            let sign_in = Admin::open(folder.path())?.link_person(id)?;
+            let sign_in = Admin::open(folder.location())?.link_person(id)?;
             show(&folder, id, None, &sign_in, &public_url, json.json)?;
         }
         Command::Rotate { id, overlap, data, public_url, json } => {
             let folder = data.folder()?;
-            let mut admin = Admin::open(folder.path())?;
+            let mut admin = Admin::open(folder.location())?;
             let (issued, sign_in) = admin.rotate(ParticipantId::Person(id), overlap.map(args::milliseconds))?;
             let sign_in = match sign_in {
                 Some(sign_in) => sign_in,
@@ -121,7 +121,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             show(&folder, id, Some(&issued.token), &sign_in, &public_url, json.json)?;
         }
         Command::Disable { id, data, json } => {
-            Admin::open(data.folder()?.path())?.disable(ParticipantId::Person(id))?;
+            Admin::open(data.folder()?.location())?.disable(ParticipantId::Person(id))?;
             if json.json {
                 output::json(&json!({ "id": id, "disabled": true }))?;
             } else {

@@ -34,6 +34,12 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let folder = args.data.folder()?;
+    if let Some(database) = folder.database() {
+        anyhow::bail!(
+            "a backup of a data folder goes back into a data folder, and not into {database}: leave --database out. A database \
+             comes back by `pg_restore` or by the archive of its write-ahead log (docs/scaling.md)"
+        );
+    }
     let made = admin::restore(&args.file, folder.path(), Keep { sessions: !args.drop_sessions })?;
     if args.json.json {
         output::json(&json!({ "data": folder.path().to_string_lossy(), "events": made.events }))?;

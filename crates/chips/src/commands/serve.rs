@@ -86,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(file) = file {
         tracing::info!("configured by {}", output::one_line(&file.to_string_lossy()));
     }
-    let folder = Folder::of(settings.data.as_deref())?;
+    let folder = Folder::of(settings.data.as_deref())?.with_database(settings.database.clone());
     runtime::serve(serve(folder, settings.server(), Shown { demo: args.demo, phone: args.phone }))
 }
 
@@ -133,7 +133,7 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
     tokio::spawn(Signals::take()?.stop(stop.clone()));
     config.check().map_err(StartError::Config)?;
     let made = first_start(&folder, &config)?;
-    let store = Store::open(folder.path(), Options::default())?;
+    let store = Store::open(folder.location(), Options::default())?;
     let reachable =
         config.public_url.as_ref().is_some_and(|url| url.scheme() == "https") || !config.listen.ip().is_loopback();
     let public = config.public_url.is_some();
@@ -151,8 +151,8 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
     let _ = output::line(format_args!("listening on http://{address}"));
     if stage.is_some() {
         if made.is_some() {
-            let path = output::one_line(&folder.path().to_string_lossy());
-            let _ = output::line(format_args!("\nA new data folder: {path}"));
+            let path = output::one_line(&folder.location().to_string());
+            let _ = output::line(format_args!("\nA new {}: {path}", folder.kind()));
         }
     } else {
         let _ = greet(&folder, made.as_ref(), &url, reachable && !shown.phone);
@@ -186,13 +186,13 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
 
 /// Makes what `chips init` makes, on a folder that has nothing yet.
 fn first_start(folder: &Folder, config: &Config) -> anyhow::Result<Option<Initialised>> {
-    if admin::is_initialised(folder.path())? {
+    if admin::is_initialised(folder.location())? {
         return Ok(None);
     }
     // A start that ends here must not have made tokens that nobody got to see.
     std::net::TcpListener::bind(config.listen)
         .map_err(|source| StartError::Listen { address: config.listen, source })?;
-    match admin::init(folder.path()) {
+    match admin::init(folder.location()) {
         Ok(made) => Ok(Some(made)),
         // Somebody else was faster; whether they hold the folder is seen when it is opened.
         Err(OpenError::NotEmpty(_)) => Ok(None),
@@ -204,15 +204,15 @@ fn first_start(folder: &Folder, config: &Config) -> anyhow::Result<Option<Initia
 fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool) -> anyhow::Result<()> {
     match made {
         Some(made) if output::is_terminal() => {
-            let path = output::one_line(&folder.path().to_string_lossy());
-            let mut text = format!("\nA new data folder: {path}\n\n{}\n", present::initialised(made, url));
+            let path = output::one_line(&folder.location().to_string());
+            let mut text = format!("\nA new {}: {path}\n\n{}\n", folder.kind(), present::initialised(made, url));
             if reachable && let Some(code) = phone(&present::sign_in_url(url, &made.sign_in)) {
                 text.push_str(&format!("{}\n\n{code}\n", output::bold("The sign-in link, for a phone")));
             }
             output::text(text)
         }
         _ => {
-            let mut admin = Admin::open(folder.path()).ok();
+            let mut admin = Admin::open(folder.location()).ok();
             let owner = admin.as_mut().and_then(|admin| owner(admin).ok().flatten());
             let several = admin.is_some_and(|mut admin| admin.workspaces().is_ok_and(|all| all.len() > 1));
             let person = owner.map_or_else(|| "USR".to_owned(), |(_, person)| person.to_string());
@@ -227,7 +227,7 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
                     "\nA new sign-in link is made by\n  {link}\nand a new token by\n  {token}\n\n"
                 ));
             }
-            tracing::info!("serving {}; `{link}` makes a sign-in link, `{token}` a token", folder.path().display());
+            tracing::info!("serving {}; `{link}` makes a sign-in link, `{token}` a token", folder.location());
             Ok(())
         }
     }

@@ -104,7 +104,7 @@ struct Member {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add { name, members, workspace, data, json } => {
-            let mut admin = Admin::open(data.folder()?.path())?;
+            let mut admin = Admin::open(data.folder()?.location())?;
             let named = workspace.workspace.or_else(|| of_member(&mut admin, &members));
             let workspace = admin.workspace(named)?;
             let id = admin.add_space(workspace, &name, &members)?;
@@ -115,13 +115,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         Command::List { workspace, data, json } => {
-            let mut admin = Admin::open(data.folder()?.path())?;
+            let mut admin = Admin::open(data.folder()?.location())?;
             let named = workspace.workspace.map(|named| admin.workspace(Some(named))).transpose()?;
             present::list(Kind::Space, &admin.spaces(named)?, json.json)?;
         }
         Command::Private { space, private, data, json } => {
             let private = private == "on";
-            Admin::open(data.folder()?.path())?.set_private(space, private)?;
+            Admin::open(data.folder()?.location())?.set_private(space, private)?;
             if json.json {
                 output::json(&json!({ "space_id": space, "private": private }))?;
             } else {
@@ -136,7 +136,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn set_member(args: &Member, member: bool) -> anyhow::Result<()> {
-    Admin::open(args.data.folder()?.path())?.set_member(args.space, args.person, member)?;
+    Admin::open(args.data.folder()?.location())?.set_member(args.space, args.person, member)?;
     if args.json.json {
         return output::json(&json!({ "space_id": args.space, "person_id": args.person, "member": member }));
     }

@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Add { name, data, public_url, json } => {
             let folder = data.folder()?;
-            let made = Admin::open(folder.path())?.add_workspace(&name)?;
+            let made = Admin::open(folder.location())?.add_workspace(&name)?;
             let url = folder.url(public_url.public_url.as_ref());
             if json.json {
                 output::json(&InitialisedJson::new(&made, &url))?;
@@ -56,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         Command::List { data, json } => {
-            let listed = Admin::open(data.folder()?.path())?.workspaces()?;
+            let listed = Admin::open(data.folder()?.location())?.workspaces()?;
             present::list(Kind::Workspace, &listed, json.json)?;
         }
     }

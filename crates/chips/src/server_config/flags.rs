@@ -103,6 +103,8 @@ fn argument(key: &'static Key) -> Arg {
         Shape::List => argument.action(ArgAction::Append).value_delimiter(','),
         Shape::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
         Shape::Path => argument.value_hint(ValueHint::AnyPath),
-        Shape::Text | Shape::Maybe | Shape::Number | Shape::Secret => argument,
+        Shape::Text | Shape::Maybe | Shape::Number => argument,
+        // The refusal of a value names it; this one is checked where nobody sees it.
+        Shape::Secret => argument.value_parser(|text: &str| Ok::<_, String>(text.to_owned())),
     }
 }

@@ -99,8 +99,11 @@ pub fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Add { id, url, data, json } => {
             let key = new_key()?;
-            let number =
-                Admin::open(data.folder()?.path())?.add_webhook(id, url.as_str(), &stored(&Keys::one(key.clone()))?)?;
+            let number = Admin::open(data.folder()?.location())?.add_webhook(
+                id,
+                url.as_str(),
+                &stored(&Keys::one(key.clone()))?,
+            )?;
             if let Err(reason) = Outbound::new(&[]).map_err(anyhow::Error::msg)?.check(&url) {
                 output::note(format_args!(
                     "{reason}. The server must be started with --allow-outbound {}",
@@ -109,7 +112,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
             }
             issued(number, &key, json.json)
         }
-        Command::List { id, data, json } => list(&Admin::open(data.folder()?.path())?.webhooks(id)?, json.json),
+        Command::List { id, data, json } => list(&Admin::open(data.folder()?.location())?.webhooks(id)?, json.json),
         Command::Rotate { number, overlap, data, json } => {
             let key = new_key()?;
             let until = TimeSource::System.wall().plus_ms(args::milliseconds(overlap.unwrap_or(OVERLAP)));
@@ -118,15 +121,15 @@ pub fn run(command: Command) -> anyhow::Result<()> {
                     serde_json::from_str(secret).map_err(|_| "its key is damaged; add the address anew".to_owned())?;
                 stored(&keys.rotate(key.clone(), until.ms())).map_err(|error| error.to_string())
             };
-            Admin::open(data.folder()?.path())?.change_webhook(number, change)?;
+            Admin::open(data.folder()?.location())?.change_webhook(number, change)?;
             issued(number, &key, json.json)
         }
         Command::Resend { number, ask_id, data, json } => {
-            Admin::open(data.folder()?.path())?.resend_webhook(number, ask_id)?;
+            Admin::open(data.folder()?.location())?.resend_webhook(number, ask_id)?;
             said(json.json, json!({ "id": number, "ask_id": ask_id }), format!("{ask_id} is posted to {number} again"))
         }
         Command::Remove { number, data, json } => {
-            Admin::open(data.folder()?.path())?.remove_webhook(number)?;
+            Admin::open(data.folder()?.location())?.remove_webhook(number)?;
             said(json.json, json!({ "id": number, "removed": true }), format!("nothing is posted to {number} any more"))
         }
     }

@@ -56,7 +56,7 @@ pub async fn show(folder: &Folder, place: &Place, demo: bool, stop: &Cancellatio
 
 /// A link and a code that sign the first owner in, and how to keep the inbox on the phone. They are shown on a terminal alone.
 fn way_in(folder: &Folder, place: &Place) -> anyhow::Result<()> {
-    let mut admin = Admin::open(folder.path())?;
+    let mut admin = Admin::open(folder.location())?;
     let (_, person) = owner(&mut admin)?.context("there is nobody to sign in; `chips person add` adds somebody")?;
     let again = folder.command(&format!("person link {person}"));
     if !output::is_terminal() {
