@@ -24,8 +24,6 @@ pub enum Shape {
     Text,
     /// A text; an empty one says "not set".
     Maybe,
-    /// A text that is shown to nobody; an empty one says "not set".
-    Secret,
     /// A path, which begins at the folder of the file where it is relative; an empty one says "not set".
     Path,
     /// Texts; one after the other with commas between them in a variable.

@@ -78,7 +78,7 @@ fn every_key_is_a_flag_and_a_variable_and_the_other_way_round() {
 fn sample(key: &Key) -> &'static str {
     const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tls/authority.pem");
     let samples = ["127.0.0.1:1", "https://chips.example.com", "chips.lan", "30s", "warn", "25", "starttls"];
-    let more = ["10.0.0.0/8", "chips@example.com", "some/where"];
+    let more = ["10.0.0.0/8", "chips@example.com", "postgres://chips@db.example/chips", "some/where"];
     let found = samples.into_iter().chain(more).find(|text| key.check(text).is_ok());
     found
         .or_else(|| key.check(AUTHORITY).is_ok().then_some(AUTHORITY))
@@ -245,4 +245,12 @@ fn a_secret_that_is_named_twice_or_can_t_be_read_is_a_fault() {
         assert_eq!(reader.faults.len(), 1, "{toml}");
         assert!(reader.faults[0].line().contains(says), "{:?}", reader.faults);
     }
+}
+
+#[test]
+fn a_secret_that_is_wrong_is_not_shown() {
+    let wrong = "postgres://chips:hunter2@db.example";
+    let (_, faults, _) = layered(&format!("database = \"{wrong}\"\n"), &[("CHIPS_DATABASE", wrong)], &[]);
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults.iter().all(|fault| fault.contains("database") && !fault.contains("hunter2")), "{faults:?}");
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use chips_core::Refusal;
 use chips_protocol::api::{AskState, NewRun};
-use chips_protocol::{AskId, Draft, DraftContent, EventId, ParticipantId, RunId};
-use chips_store::admin::{self, Admin};
+use chips_protocol::{AskId, Draft, DraftContent, EventId, ParticipantId, RunId, Timestamp};
+use chips_store::admin::{self, Admin, Initialised};
 use chips_store::clock::{ManualTime, TimeSource};
 use chips_store::{EventsQuery, Identity, Options, Store, Submitted, WriteError};
 use proptest::prelude::*;
@@ -19,20 +19,20 @@ const RUNS: usize = 3;
 const OPEN_LIMIT: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+pub enum By {
     Harness(usize),
     Person,
 }
 
 /// What a question says, as far as the model tells one from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Says {
+pub struct Says {
     seconds: Option<u64>,
     default: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+pub enum Step {
     Ask { ask: usize, run: usize, by: usize, key: usize, event: usize, says: Says },
     Answer { ask: usize, by: By, key: usize, event: usize, value: Option<&'static str> },
     Expire(usize),
@@ -41,7 +41,7 @@ enum Step {
     Restart,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let says = (prop_oneof![2 => Just(None), 1 => Just(Some(2)), 1 => Just(Some(5))], any::<bool>())
         .prop_map(|(seconds, default)| Says { seconds, default });
     let by = prop_oneof![3 => Just(By::Person), 2 => Just(By::Harness(0)), 1 => Just(By::Harness(1))];
@@ -64,7 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// What the store is to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+pub enum Told {
     Appended(u64),
     Replayed(u64, bool),
     Refused(&'static str),
@@ -101,7 +101,7 @@ struct Known {
 }
 
 #[derive(Debug, Default)]
-struct Model {
+pub struct Model {
     now: i64,
     log: Vec<Written>,
     asks: BTreeMap<usize, Known>,
@@ -154,7 +154,7 @@ impl Model {
         Some(Told::Refused("event_id_conflict"))
     }
 
-    fn step(&mut self, step: &Step) -> Told {
+    pub fn step(&mut self, step: &Step) -> Told {
         match *step {
             Step::Ask { ask, run, by, key, event, says } => {
                 let content = Content::Asked(says);
@@ -253,13 +253,13 @@ impl Model {
 }
 
 /// The store with whom it plays.
-struct Stage {
-    dir: Home,
+pub struct Stage {
+    pub dir: Home,
     time: ManualTime,
-    store: Store,
-    harnesses: [Identity; 2],
-    person: Identity,
-    runs: [RunId; RUNS],
+    pub store: Store,
+    pub harnesses: [Identity; 2],
+    pub person: Identity,
+    pub runs: [RunId; RUNS],
 }
 
 impl Stage {
@@ -270,10 +270,15 @@ impl Stage {
     async fn new() -> Self {
         let dir = home();
         let made = admin::init(dir.path()).unwrap();
+        Self::set(dir, &made, TimeSource::System.wall()).await
+    }
+
+    /// On a store that is there, in this workspace of it, with a clock that shows this time.
+    pub async fn set(dir: Home, made: &Initialised, wall: Timestamp) -> Self {
         let mut admin = Admin::open(dir.path()).unwrap();
         let second = admin.add_harness(made.workspace_id, "Second").unwrap();
         admin.set_budget(made.harness.id, Some(Some(OPEN_LIMIT)), Some(None)).unwrap();
-        let time = ManualTime::at(TimeSource::System.wall());
+        let time = ManualTime::at(wall);
         let store = Self::open(&dir, &time);
         let harnesses = [identity(&store, &made.harness.token).await, identity(&store, &second.token).await];
         let person = identity(&store, &made.person.token).await;
@@ -286,7 +291,7 @@ impl Stage {
         Self { dir, time, store, harnesses, person, runs }
     }
 
-    fn ask_id(ask: usize) -> AskId {
+    pub fn ask_id(ask: usize) -> AskId {
         AskId::from_parts(7, ask as u128)
     }
 
@@ -310,7 +315,7 @@ impl Stage {
         }
     }
 
-    async fn step(&mut self, step: &Step, model: &Model) -> Told {
+    pub async fn step(&mut self, step: &Step, model: &Model) -> Told {
         match *step {
             Step::Ask { ask, run, by, key, event, says } => {
                 let mut draft = ask_by(&self.harnesses[by], self.runs[run]);

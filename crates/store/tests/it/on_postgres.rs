@@ -12,4 +12,6 @@ mod durable;
 mod model;
 mod notices;
 mod support;
+mod tape;
 mod time;
+mod together;

@@ -1,0 +1,126 @@
+//! Several servers on one schema: here several stores in one process, each with connections of its own.
+
+use std::collections::BTreeSet;
+
+use chips_core::Refusal;
+use chips_store::admin::{self, Admin};
+use chips_store::clock::TimeSource;
+use chips_store::{EventsQuery, OpenError, Options, Store};
+
+use crate::support::*;
+
+/// Two servers, and the same people to act on either.
+async fn two() -> (Home, World, World) {
+    let (home, one) = world().await;
+    let store = open(home.path());
+    let other = World { store, ..one.clone() };
+    (home, one, other)
+}
+
+#[tokio::test]
+async fn what_one_server_appends_every_server_tells_in_the_same_order() {
+    let (home, one, other) = two().await;
+    Admin::open(home.path()).unwrap().set_budget(one.harness_id(), Some(None), Some(None)).unwrap();
+    let run = one.run().await;
+    let drafts: Vec<_> = (0..100).map(|_| one.ask(run)).collect();
+    let writes = drafts.iter().enumerate().map(|(nth, draft)| {
+        let world = if nth % 2 == 0 { &one } else { &other };
+        async move { world.append(draft).await.seq }
+    });
+    let seqs: BTreeSet<u64> = futures::future::join_all(writes).await.into_iter().collect();
+    assert_eq!(seqs, (1..=100).collect(), "no number is given twice, and none is left out");
+    for world in [&one, &other] {
+        let mut head = world.store.head(world.workspace_id);
+        head.wait_for(|head| *head == 100).await.unwrap();
+        let query = EventsQuery { limit: 1_000, ..EventsQuery::default() };
+        let log = world.store.events(&world.person, &query).await.unwrap();
+        assert_eq!(log.records.iter().map(|record| record.seq).collect::<Vec<_>>(), (1..=100).collect::<Vec<_>>());
+        assert!(log.records.is_sorted_by_key(|record| record.event.envelope.ts));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_at_one_server_hears_of_the_answer_at_another() {
+    let (_home, one, other) = two().await;
+    let run = one.run().await;
+    let ask = one.asked(run).await;
+    let closing = one.store.closing(one.workspace_id, ask);
+    other.append(&other.answer(run, ask, "a")).await;
+    tokio::time::timeout(std::time::Duration::from_secs(20), closing).await.unwrap().unwrap();
+    assert!(one.shown(ask).await.answer.is_some());
+}
+
+#[tokio::test]
+async fn of_answers_at_two_servers_one_wins_and_every_key_replays_at_either() {
+    let (_home, one, other) = two().await;
+    let run = one.run().await;
+    for _ in 0..20 {
+        let ask = one.asked(run).await;
+        let (first, second) = (one.answer(run, ask, "a"), other.answer(run, ask, "b"));
+        let (here, there) = tokio::join!(one.submit(&first), other.submit(&second));
+        let (won, lost) = match (here, there) {
+            (Ok(_), lost) => (&first, lost),
+            (lost, Ok(_)) => (&second, lost),
+            both => panic!("nobody won: {both:?}"),
+        };
+        assert!(matches!(refused(lost), Refusal::AlreadyClosed(_)));
+        replayed(one.submit(won).await);
+        replayed(other.submit(won).await);
+    }
+}
+
+#[tokio::test]
+async fn each_deadline_closes_once_whichever_server_fires_it() {
+    let (_home, one, other) = two().await;
+    let run = one.run().await;
+    let asks: Vec<_> = (0..20).map(|_| with_timeout(one.ask(run), 1)).collect();
+    for ask in &asks {
+        one.append(ask).await;
+    }
+    let due = one.store.clock().now().plus_ms(1_100);
+    eventually("the deadlines have passed", async || (one.store.clock().now() > due).then_some(())).await;
+    let mut closed = 0;
+    for ask in &asks {
+        let (here, there) = tokio::join!(
+            one.store.expire(one.workspace_id, ask_id(ask)),
+            other.store.expire(one.workspace_id, ask_id(ask))
+        );
+        closed += usize::from(here.unwrap()) + usize::from(there.unwrap());
+    }
+    assert_eq!((closed, one.head()), (20, 40));
+}
+
+#[tokio::test]
+async fn a_workspace_is_made_once_where_several_make_it() {
+    let home = home();
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| admin::init(home.path()))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 1, "{made:?}");
+    assert!(made.iter().all(|made| matches!(made, Ok(_) | Err(OpenError::NotEmpty(_)))), "{made:?}");
+    assert_eq!(Admin::open(home.path()).unwrap().workspaces().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_version_is_refused_in_one_line_unless_it_says_that_this_one_may_go_on() {
+    let (home, world) = world().await;
+    world.store.close().await;
+    home.sql("UPDATE meta SET layout = layout + 1");
+    open(home.path()).close().await;
+    home.sql("UPDATE meta SET runs_from = layout");
+    let told = Store::open(home.path(), Options::default()).err().unwrap().to_string();
+    assert!(told.contains("a newer version of Chips works on this (layout ") && !told.contains('\n'), "{told}");
+    assert!(Admin::open(home.path()).is_err());
+}
+
+#[tokio::test]
+async fn the_clock_is_the_databases_and_never_ahead_of_it() {
+    let (home, world) = world().await;
+    for _ in 0..20 {
+        let here = world.store.clock().now().ms();
+        let there: i64 = home.sql("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)").parse().unwrap();
+        assert!(here <= there, "{here} is ahead of {there}");
+    }
+    assert!(!world.store.clock().is_manual() && TimeSource::System.wall().ms() > 0);
+}
