@@ -88,6 +88,8 @@ fn each_heavy_library_has_one_home() {
     let homes: [(&str, &[&str]); 9] = [
         ("rmcp", &["chips-mcp"]),
         ("rusqlite", &["chips-store"]),
+        ("postgres", &["chips-store"]),
+        ("tokio-postgres", &[]),
         ("axum", &["chips-server"]),
         ("hyper", &["chips-server"]),
         ("tower-http", &["chips-server"]),
