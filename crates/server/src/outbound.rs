@@ -182,7 +182,8 @@ pub fn retry_after(reply: &Reply) -> Option<u64> {
 
 /// A URL without what may be secret in it.
 fn shown(url: &Url) -> String {
-    format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default())
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 fn not_public(what: &dyn std::fmt::Display) -> String {
@@ -226,6 +227,11 @@ fn tls() -> Result<ClientConfig, String> {
 #[error("{0} resolves to no public address")]
 struct NotPublic(String);
 
+/// A name that has no address, or none that is known here.
+#[derive(Debug, thiserror::Error)]
+#[error("its name could not be resolved")]
+struct Unresolved;
+
 /// Resolves by the system, and gives only addresses that are public: the connection goes to one of these.
 struct PublicOnly;
 
@@ -236,7 +242,13 @@ impl Resolve for PublicOnly {
             if is_local_name(&name) {
                 return Err(NotPublic(name).into());
             }
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found: Vec<SocketAddr> = match tokio::net::lookup_host((name.as_str(), 0)).await {
+                Ok(found) => found.collect(),
+                Err(error) => {
+                    tracing::debug!(%error, "a name could not be resolved");
+                    return Err(Unresolved.into());
+                }
+            };
             // One that is not public is reason enough: a name that mixes them is set up to slip through.
             if found.iter().any(|address| !is_public(address.ip())) {
                 return Err(NotPublic(name).into());

@@ -546,11 +546,13 @@ impl Record {
                 add(work, ask, sent.endpoint_no, Kind::Reminder, round, due)?;
             }
         }
-        if sent.kind == Kind::Asked && left == state::GIVEN_UP {
-            // Nobody was reached and nobody will be.
+        if sent.kind == Kind::Asked && self.outcome != Outcome::Accepted {
+            // Every way was tried and nobody was reached so far; whoever is reached by a later try makes it good.
             let hope: bool = work
                 .connection
-                .prepare_cached("SELECT 1 FROM outbox WHERE ask_pos = ?1 AND kind = 0 AND state IN (0, 1)")?
+                .prepare_cached(
+                    "SELECT 1 FROM outbox WHERE ask_pos = ?1 AND kind = 0 AND (state = 1 OR (state = 0 AND tries = 0))",
+                )?
                 .exists([ask.pos])?;
             if !hope {
                 work.connection

@@ -35,6 +35,8 @@ pub(super) fn note(
         work.connection
             .prepare_cached("INSERT INTO seen (ask_pos, person_no, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
             .execute((ask_pos, person_no, at.ms()))?;
+        // Whoever sees it need not be told any more.
+        work.connection.prepare_cached("UPDATE asks SET told = 1 WHERE pos = ?1 AND told = 0")?.execute([ask_pos])?;
     }
     Ok(())
 }

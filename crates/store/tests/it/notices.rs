@@ -306,6 +306,15 @@ async fn the_ask_says_that_nobody_could_be_told() {
     scene.record(&notices[1], Outcome::Gone("no".into())).await;
     assert!(!world.shown(ask).await.reachable);
 
+    // A way that fails is tried again, and reaches nobody until it does.
+    let ask = world.asked(scene.run).await;
+    scene.plan().await;
+    let notices = scene.store().claim_notices(100).await.unwrap();
+    scene.record(&notices[0], Outcome::Failed("500".into())).await;
+    assert!(!world.shown(ask).await.reachable);
+    scene.record(&notices[0], Outcome::Accepted).await;
+    assert!(world.shown(ask).await.reachable);
+
     // What was gone is gone for good.
     let endpoints = scene.store().endpoints(&world.person).await.unwrap();
     assert_eq!(endpoints.iter().filter(|endpoint| endpoint.disabled).count(), 1);
@@ -316,6 +325,9 @@ async fn the_ask_says_that_nobody_could_be_told() {
     let ask = world.asked(scene.run).await;
     scene.plan().await;
     assert!(!world.shown(ask).await.reachable);
+    // Until somebody sees it in the inbox.
+    scene.store().mark_seen(world.workspace_id, ask, world.person_id());
+    eventually("somebody has seen it", async || world.shown(ask).await.reachable.then_some(())).await;
     // But for those who look.
     let ask = world.asked(scene.run).await;
     scene.plan_with(&[world.person_id()]).await;
