@@ -89,6 +89,16 @@ fn every_layout_has_a_golden_folder_with_events_of_every_kind() {
 }
 
 #[test]
+fn what_is_restored_is_counted_as_it_is_exported() {
+    for golden in golden() {
+        let folder = Folder::empty();
+        let restored = folder.admin(&["restore", golden.database.to_str().unwrap()]);
+        assert_eq!(restored["events"], golden.log.len(), "layout {}", golden.layout);
+        assert_eq!(exported(&folder, &[]), golden.log);
+    }
+}
+
+#[test]
 fn what_every_layout_holds_is_read_by_this_version_and_goes_on() {
     for golden in golden() {
         let folder = golden.folder();

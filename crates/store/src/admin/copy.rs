@@ -45,7 +45,7 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
         return Err(told(target, "there is something of this name already; give another"));
     }
     let partial = Partial::beside(target)?;
-    file::copy(&source, partial.path()).map_err(|error| file::told(partial.path(), &error))?;
+    file::copy(&source, partial.path()).map_err(|error| file::told(target, &error))?;
     let backup = verify(partial.path())?;
     partial.rename(target)?;
     Ok(backup)
@@ -62,6 +62,8 @@ pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenErro
     folder::make(dir)?;
     let hold = Hold::take(dir)?;
     if file::exists(dir)? {
+        // Something else of that name is told as what it is.
+        file::layout(dir, &file::connect(dir, Purpose::Read)?)?;
         return Err(OpenError::NotEmpty(dir.into()));
     }
     let target = folder::database(dir);
@@ -72,8 +74,8 @@ pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenErro
     }
     let partial = Partial::beside(&target)?;
     let read = open(source, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| file::told(source, &error))?;
-    file::copy(&read, partial.path()).map_err(|error| file::told(partial.path(), &error))?;
-    begin_anew(partial.path(), keep).map_err(|error| file::told(partial.path(), &error))?;
+    file::copy(&read, partial.path()).map_err(|error| file::told(&target, &error))?;
+    begin_anew(partial.path(), keep).map_err(|error| file::told(&target, &error))?;
     partial.rename(&target)?;
     let mut connection = file::connect(dir, Purpose::Administer)?;
     file::migrate(dir, &mut connection)?;
@@ -90,7 +92,11 @@ fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
 fn verify(path: &Path) -> Result<Backup, OpenError> {
     let sqlite = |error: rusqlite::Error| file::told(path, &error);
     // SQLite would make a file where there is none.
-    let bytes = fs::metadata(path).map_err(|error| told(path, error))?.len();
+    let found = fs::metadata(path).map_err(|error| told(path, error))?;
+    if found.is_dir() {
+        return Err(told(path, "this is a folder; name the file that `chips backup` wrote"));
+    }
+    let bytes = found.len();
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sqlite)?;
     if file::layout_of(path, &connection)? == Layout::None {
         return Err(told(path, "this is no backup of Chips: there is nothing in it"));
@@ -100,7 +106,15 @@ fn verify(path: &Path) -> Result<Backup, OpenError> {
         return Err(told(path, format_args!("the copy is damaged: {check}")));
     }
     let read = || -> rusqlite::Result<(i64, String)> {
-        let events = connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        // A question that was dropped from the log stays beside it until its answer is dropped too.
+        let in_log = match version >= file::WITH_RETENTION {
+            true => {
+                "SELECT count(*) FROM events e JOIN workspaces w ON w.no = e.ws_no WHERE e.pos >= (w.no << 40 | w.kept_from)"
+            }
+            false => "SELECT count(*) FROM events",
+        };
+        let events = connection.query_row(in_log, [], |row| row.get(0))?;
         Ok((events, connection.query_row("SELECT log_id FROM meta", [], |row| row.get(0))?))
     };
     let (events, log) = read().map_err(sqlite)?;
@@ -146,9 +160,16 @@ impl Partial {
     fn beside(target: &Path) -> Result<Self, OpenError> {
         let name = target.file_name().ok_or_else(|| told(target, "this names no file"))?;
         let path = target.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()));
-        remove(&path)?;
-        folder::private_file(&path)?;
-        Ok(Self(Some(path)))
+        let begin = || {
+            remove(&path)?;
+            folder::private_file(&path)
+        };
+        match begin() {
+            // The name that was asked for, and not the one that it has until it is whole.
+            Err(OpenError::Io { reason, .. }) => Err(told(target, reason)),
+            Err(error) => Err(error),
+            Ok(_) => Ok(Self(Some(path))),
+        }
     }
 
     fn path(&self) -> &Path {
@@ -158,7 +179,7 @@ impl Partial {
     /// Gives it its name, once all of it is on the disk.
     fn rename(mut self, target: &Path) -> Result<(), OpenError> {
         let path = self.path().to_owned();
-        File::open(&path).and_then(|file| file.sync_all()).map_err(|error| told(&path, error))?;
+        File::open(&path).and_then(|file| file.sync_all()).map_err(|error| told(target, error))?;
         fs::rename(&path, target).map_err(|error| told(target, error))?;
         self.0 = None;
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

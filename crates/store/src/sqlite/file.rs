@@ -34,6 +34,8 @@ pub(crate) const fn known() -> i64 {
 
 /// The first layout that has an outbox.
 pub(crate) const WITH_OUTBOX: i64 = 2;
+/// The first layout whose log may have been cut at its beginning.
+pub(crate) const WITH_RETENTION: i64 = 3;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,6 +276,10 @@ pub(crate) fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Foreign {
             path: path.to_owned(),
             reason: "this is no database of Chips; give another folder".to_owned(),
+        },
+        Some(rusqlite::ErrorCode::DatabaseCorrupt) => OpenError::Io {
+            path: path.to_owned(),
+            reason: format!("the file is damaged ({error}); `chips restore` makes a new folder from a backup"),
         },
         // SQLite does not say why; the system does.
         Some(rusqlite::ErrorCode::CannotOpen) => {

@@ -135,7 +135,10 @@ fn open_folder(dir: &Path) -> Result<Opened, OpenError> {
         tracing::info!("an erasure was cut short; what it left in free pages is cleared");
         scrub::scrub(dir, &connection).map_err(|error| told(&error))?;
     }
-    if let Err(error) = checkpoint::presize(dir) {
+    // A folder that was just restored has none before its first write.
+    if let Err(error) = checkpoint::presize(dir)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
         tracing::warn!(%error, path = %folder::wal(dir).display(), "could not give the write-ahead log its size");
     }
     Ok(Opened { connection: connection.into(), hold: Some(hold), node: None })

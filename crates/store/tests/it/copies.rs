@@ -190,7 +190,17 @@ async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
     let broken = with("broken", &broken);
     assert!(broken.contains("damaged") || broken.contains("malformed"), "{broken}");
     assert!(restore(&target.path().join("none"), &folder, ALL).is_err());
+    let directory = restore(target.path(), &folder, ALL).unwrap_err().to_string();
+    assert!(directory.contains("this is a folder"), "{directory}");
+    let nowhere = target.path().join("nowhere").join("copy");
+    let missing = back_up(dir.path(), &nowhere).unwrap_err().to_string();
+    assert!(missing.starts_with(&format!("{}: ", nowhere.display())), "{missing}");
     assert!(!folder.join("chips.db").exists());
+    // A database of somebody else is called what it is.
+    let foreign = target.path().join("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("chips.db"), [b'x'; 4096]).unwrap();
+    assert!(matches!(restore(&file, &foreign, ALL), Err(OpenError::Foreign { .. })));
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{left:?}");
 }
