@@ -102,10 +102,16 @@ fn any_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads a secret.
+/// Reads a secret: anything that fits on a line.
 fn secret(text: &str) -> Result<Secret, String> {
+    if text.chars().count() > SECRET_CHARACTERS || text.chars().any(char::is_control) {
+        return Err(format!("one line of at most {SECRET_CHARACTERS} characters, none of them a control character"));
+    }
     Ok(Secret::new(text))
 }
+
+/// The longest secret.
+const SECRET_CHARACTERS: usize = 4096;
 
 /// Reads a path, whose file need not be there.
 fn any_path(text: &str) -> Result<PathBuf, String> {

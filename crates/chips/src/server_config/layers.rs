@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ use crate::output;
 
 /// What Chips reads from the environment beside the keys.
 const OTHER_VARIABLES: [&str; 5] = [VARIABLE, "CHIPS_URL", "CHIPS_TOKEN", "CHIPS_USER_TOKEN", "CHIPS_RUN"];
+
+/// How much of a secret's file is read: more than any secret takes.
+const SECRET_FILE_BYTES: u64 = 64 * 1024;
 
 /// How many letters may lie between a variable and the one that was meant.
 const NEAR: usize = 3;
@@ -233,9 +237,15 @@ impl Reader {
         }
     }
 
+    /// Gives a key the text of the file that is named for it. What is longer than any secret is judged as if it ended there.
     fn secret_file(&mut self, key: &'static Key, named: &Given) {
         let path = named.texts.first().cloned().unwrap_or_default();
-        match std::fs::read_to_string(&path) {
+        // What is named may be a device that never ends.
+        let read = std::fs::File::open(&path).and_then(|file| {
+            let mut text = String::new();
+            file.take(SECRET_FILE_BYTES).read_to_string(&mut text).map(|_| text)
+        });
+        match read {
             Ok(text) => {
                 self.warn_if_world_readable(Path::new(&path), key);
                 // Editors and `echo` end a file with a line feed that nobody means.

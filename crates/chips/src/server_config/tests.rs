@@ -234,9 +234,12 @@ fn a_secret_that_is_named_twice_or_can_t_be_read_is_a_fault() {
         ("smtp.password = \"a\"\nsmtp.password_file = \"b\"\n", "are both set"),
         ("smtp.password_file = \"nowhere\"\n", "can't be read"),
         ("smtp.password_file = \"chips.toml.empty\"\n", "is empty"),
+        ("smtp.password_file = \"/dev/zero\"\n", "one line of at most 4096 characters"),
+        ("smtp.password_file = \"two-lines\"\n", "one line of at most 4096 characters"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("chips.toml.empty"), "\n").unwrap();
+        std::fs::write(folder.path().join("two-lines"), "one\ntwo\n").unwrap();
         let path = folder.path().join("chips.toml");
         std::fs::write(&path, toml).unwrap();
         let mut reader = layers::Reader::default();
