@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import http.client
 import itertools
 import json
@@ -247,6 +248,7 @@ class Server:
         lines = [f"{name} = {value if name == 'port' else json.dumps(value)}" for name, value in given.items()]
         self.config = home / "chips.toml"
         self.config.write_text("[smtp]\n" + "\n".join(lines) + "\n")
+        self.post = post
         self.process: subprocess.Popen[str] | None = None
         self.count = itertools.count(1)
         self.start()
@@ -265,7 +267,8 @@ class Server:
         """Starts it, on the port that it had before."""
         self.process = subprocess.Popen(
             [BINARY, "serve", "--listen", self.address, "--config", self.config],
-            env=self.env,
+            # Whatever is logged at the most, no address, no code and no secret is in it.
+            env=self.env | {"CHIPS_LOG": "trace"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=(self.home / "log").open("a"),
@@ -283,6 +286,18 @@ class Server:
             self.process.send_signal(by)
             self.process.wait(LIMIT)
             self.process = None
+            self.look_for_secrets()
+
+    def look_for_secrets(self) -> None:
+        log = (self.home / "log").read_text()
+        assert "chips_server::access" in log
+        login = base64.b64encode(f"\0{USERNAME}\0{PASSWORD}".encode()).decode()
+        secrets = {PASSWORD, base64.b64encode(PASSWORD.encode()).decode(), login, "Which day should I confirm?", "19 September"}
+        for mail in self.post.mails:
+            secrets.update(mail.to)
+            secrets.update(re.findall(r"^\d{4} \d{4}$", mail.text, re.MULTILINE))
+        for secret in secrets:
+            assert secret not in log, f"{secret} is in the log"
 
     def call(self, method: str, path: str, token: str, body: Any = None) -> Any:
         connection = http.client.HTTPConnection(self.address, timeout=LIMIT)
