@@ -7,6 +7,8 @@
 mod home;
 mod support;
 
+#[path = "postgres/cut.rs"]
+mod cut;
 #[path = "postgres/killed.rs"]
 mod killed;
 #[path = "postgres/restarted.rs"]
@@ -15,3 +17,5 @@ mod restarted;
 mod server;
 #[path = "postgres/team.rs"]
 mod team;
+#[path = "postgres/wire.rs"]
+mod wire;

@@ -54,13 +54,14 @@ fn a_server_that_is_killed_twenty_times_loses_nothing_and_the_other_one_shows_ev
                     let (rival, told, run, harness, acknowledged_at) =
                         (rival.clone(), &told, &run, &harness, &acknowledged_at);
                     scope.spawn(move || {
-                        let ended = told.write_until_it_ends(harness, run, |stored| {
+                        let ended = told.write_while(harness, run, |stored| {
                             if stored["type"] == "question.ask" {
                                 let _ = rival.send(stored.clone());
                             } else {
                                 let ask_id = stored["ask_id"].as_str().unwrap().to_owned();
                                 acknowledged_at.lock().unwrap().insert(ask_id, Instant::now());
                             }
+                            true
                         });
                         assert_eq!(ended, None, "the connection broke");
                     });

@@ -82,9 +82,9 @@ impl Told {
         self.acknowledged.lock().unwrap().len()
     }
 
-    /// Asks and answers in turn on one connection, and gives what ended it: the status of an answer, or nothing where the
-    /// connection broke.
-    pub fn write_until_it_ends(&self, harness: &Api, run: &str, mut on: impl FnMut(&Value)) -> Option<u16> {
+    /// Asks and answers in turn on one connection, for as long as `go_on` says so of what was acknowledged, and gives what
+    /// ended it: the status of an answer, or nothing where the connection broke.
+    pub fn write_while(&self, harness: &Api, run: &str, mut go_on: impl FnMut(&Value) -> bool) -> Option<u16> {
         let mut conn = Conn::open(harness.addr).ok()?;
         let mut open: Option<Value> = None;
         loop {
@@ -95,11 +95,14 @@ impl Told {
             match conn.send(&harness.event_request(event.to_string())) {
                 Ok(answer) if answer.status == 201 => {
                     let stored = answer.json();
-                    on(&stored);
+                    let more = go_on(&stored);
                     if stored["type"] == "question.ask" {
                         open = Some(stored.clone());
                     }
                     self.acknowledged.lock().unwrap().push(stored);
+                    if !more {
+                        return Some(201);
+                    }
                 }
                 // Somebody else was quicker.
                 Ok(answer) if answer.status == 409 => {}
