@@ -7,15 +7,25 @@
 mod home;
 mod support;
 
+#[path = "postgres/crowd.rs"]
+mod crowd;
 #[path = "postgres/cut.rs"]
 mod cut;
+#[path = "postgres/frozen.rs"]
+mod frozen;
 #[path = "postgres/killed.rs"]
 mod killed;
+#[path = "postgres/promoted.rs"]
+mod promoted;
+#[path = "postgres/refused.rs"]
+mod refused;
 #[path = "postgres/restarted.rs"]
 mod restarted;
 #[path = "postgres/server.rs"]
 mod server;
 #[path = "postgres/team.rs"]
 mod team;
+#[path = "postgres/unwaited.rs"]
+mod unwaited;
 #[path = "postgres/wire.rs"]
 mod wire;

@@ -35,6 +35,19 @@ impl Server {
         Self::of(dir)
     }
 
+    /// A standby that follows this server, under the name `standby`.
+    pub fn standby(&self) -> Self {
+        let dir = folder();
+        let from = format!("host=127.0.0.1 port={} user=chips application_name=standby", self.port);
+        let made = program("pg_basebackup")
+            .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "-d", &from, "-D"])
+            .arg(dir.path().join("db"))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self::of(dir)
+    }
+
     fn of(dir: TempDir) -> Self {
         let mut server = Self { dir, port: 0, running: None };
         // Somebody else may take the port between the look and the start.
@@ -96,6 +109,18 @@ impl Server {
     /// The URL of its database.
     pub fn url(&self) -> String {
         format!("postgres://chips@{}/postgres?sslmode=disable", self.host())
+    }
+
+    /// Runs one statement outside of any transaction.
+    pub fn sql(&self, sql: &str) -> String {
+        self.try_sql(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Changes a setting that needs no restart, and waits until it counts.
+    pub fn set(&self, name: &str, value: &str) {
+        self.sql(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+        self.sql("SELECT pg_reload_conf()");
+        until(STARTED_WITHIN, "the setting to count", || (self.sql(&format!("SHOW {name}")) == value).then_some(()));
     }
 
     fn try_sql(&self, sql: &str) -> Result<String, String> {
