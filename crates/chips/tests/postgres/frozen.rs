@@ -1,5 +1,7 @@
 //! A server is frozen over deadlines, and thaws.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -49,6 +51,43 @@ fn a_server_that_is_frozen_over_deadlines_and_thaws_changes_nothing() {
     }
     let closes = other.events("&type=question.answered").len();
     assert_eq!(closes, 30, "each deadline fired once");
+}
+
+#[test]
+fn a_server_that_is_frozen_while_it_writes_holds_others_up_for_a_while_and_thaws_without_a_trace() {
+    let home = Home::schema();
+    let team = Team::new(home.url());
+    let (frozen, awake) = (team.serve(), team.serve());
+    let (harness, other) = (team.harness(&frozen), team.harness(&awake));
+    let run = harness.open_run();
+    let told = Told::default();
+    let over = AtomicBool::new(false);
+
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let ended = told.write_while(&harness, &run, |_| !over.load(Ordering::SeqCst));
+                assert!(matches!(ended, Some(201 | 503)), "{ended:?}");
+            });
+        }
+        until(LIMIT, "the clients to be busy", || (told.count() >= 40).then_some(()));
+        frozen.process.signal(Signal::STOP);
+        let thaw = Thaw(&frozen);
+        over.store(true, Ordering::SeqCst);
+        // Where it was stopped in the middle of a transaction, PostgreSQL puts an end to that.
+        for _ in 0..5 {
+            told.acknowledged.lock().unwrap().push(other.send(&other.plain_ask(&run)).expect(201));
+        }
+        drop(thaw);
+    });
+    told.send_again(&other);
+    until(LIMIT, "the server that thawed to write again", || {
+        let answer = harness.send(&harness.plain_ask(&run));
+        assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
+        (answer.status == 201).then(|| told.acknowledged.lock().unwrap().push(answer.json()))
+    });
+    told.hold_against(&other);
+    told.hold_against(&harness);
 }
 
 struct Thaw<'a>(&'a Serve);

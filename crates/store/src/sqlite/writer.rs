@@ -363,6 +363,11 @@ impl Writer {
                     self.tell_all(&mut one, &why);
                     error = why;
                 }
+                Attempt::Unknown(why) if self.shared.node.is_some() => {
+                    self.find_out(&mut one, &why);
+                    error = why;
+                    break;
+                }
                 Attempt::Unknown(why) => {
                     one.extend(rest);
                     self.fail(&mut one, &why);
