@@ -123,6 +123,13 @@ impl Admin {
     /// There is no such thing, it is ambiguous, or an ask of it is open.
     pub fn find_to_erase(&mut self, target: Target, within: Option<WorkspaceId>) -> Result<Erasing, AdminError> {
         let transaction = self.connection.transaction()?;
+        let within = match within {
+            None => None,
+            Some(workspace) => Some(
+                rows::workspace_no(&transaction, workspace)?
+                    .ok_or_else(|| AdminError::NotFound(format!("there is no workspace {workspace}")))?,
+            ),
+        };
         find(&transaction, target, within)
     }
 
@@ -133,26 +140,53 @@ impl Admin {
     /// The folder can't be written, or somebody reads an old state of it for so long that the rest can't be cleared; what
     /// was overwritten by then stays so.
     pub fn erase(&mut self, erasing: &Erasing) -> Result<Erasure, AdminError> {
-        let Erasing { target, asks, typed, runs, persons, harnesses, .. } = erasing;
+        let &Erasing { target, ws_no, .. } = erasing;
         if let Some(file) = self.connection.sqlite() {
             file.pragma_update_and_check(None, "secure_delete", true, |_| Ok(())).map_err(sql::Error::from)?;
         }
-        let (no, at) = overwrite(&mut self.connection, |transaction| {
+        let (no, at) = write(&mut self.connection, |transaction| {
             let at = acts::now(transaction)?;
             let no: i64 = transaction.query_row(
                 "INSERT INTO erasures (at, what, id) VALUES (?1, ?2, ?3) RETURNING no",
                 (at.ms(), target.word(), target.to_string()),
                 |row| row.get(0),
             )?;
+            Ok((no, at))
+        })?;
+        // What a server had taken in before it knew is found by the second pass: nothing comes after that.
+        for _ in 0..2 {
+            self.pass(target, ws_no)?;
+            self.let_go()?;
+        }
+        self.clear().map_err(|error| {
+            AdminError::Io(format!(
+                "what was to be erased is overwritten, but free room of the database may still hold it ({error}); run the same again"
+            ))
+        })?;
+        write(&mut self.connection, |transaction| {
+            // Those of the same that were cut short are done with it.
+            Ok(transaction.execute(
+                "UPDATE erasures SET done_at = ?4 WHERE what = ?1 AND id = ?2 AND no <= ?3 AND done_at IS NULL",
+                (target.word(), target.to_string(), no, acts::now(transaction)?.ms()),
+            )?)
+        })?;
+        Ok(Erasure { what: target.word().to_owned(), id: target.to_string(), at, done: true })
+    }
+
+    /// Overwrites what is there to be erased now.
+    fn pass(&mut self, target: Target, ws_no: i64) -> Result<(), AdminError> {
+        let Erasing { asks, typed, .. } = overwrite(&mut self.connection, |transaction| {
+            // Looked for anew where nobody can write beside it: time has passed since somebody was asked whether they mean it.
+            let erasing = find(transaction, target, Some(ws_no))?;
             transaction.execute("UPDATE meta SET scrub = 1", [])?;
             // First of all nobody writes more.
-            persons.iter().try_for_each(|person| person_row(transaction, *person))?;
-            harnesses.iter().try_for_each(|harness| harness_row(transaction, *harness))?;
+            erasing.persons.iter().try_for_each(|person| person_row(transaction, *person))?;
+            erasing.harnesses.iter().try_for_each(|harness| harness_row(transaction, *harness))?;
             if let Target::Workspace(_) = target {
-                names(transaction, erasing.ws_no)?;
+                names(transaction, ws_no)?;
             }
-            runs.iter().try_for_each(|run| run_row(transaction, *run))?;
-            Ok((no, at))
+            erasing.runs.iter().try_for_each(|run| run_row(transaction, *run))?;
+            Ok(erasing)
         })?;
         for some in asks.chunks(ASKS_AT_ONCE) {
             overwrite(&mut self.connection, |transaction| {
@@ -160,22 +194,12 @@ impl Admin {
             })?;
         }
         for some in typed.chunks(ASKS_AT_ONCE) {
-            let Target::Person(person) = *target else { break };
+            let Target::Person(person) = target else { break };
             overwrite(&mut self.connection, |transaction| {
                 some.iter().try_for_each(|pos| ask(transaction, *pos, Some(person)))
             })?;
         }
-        self.let_go()?;
-        self.clear().map_err(|error| {
-            AdminError::Io(format!(
-                "what was to be erased is overwritten, but free room of the database may still hold it ({error}); run the same again"
-            ))
-        })?;
-        write(&mut self.connection, |transaction| {
-            Ok(transaction
-                .execute("UPDATE erasures SET done_at = ?2 WHERE no = ?1", (no, acts::now(transaction)?.ms()))?)
-        })?;
-        Ok(Erasure { what: target.word().to_owned(), id: target.to_string(), at, done: true })
+        Ok(())
     }
 
     /// Clears away what is not visible any more, but there still.
@@ -219,7 +243,7 @@ impl Admin {
             #[allow(clippy::disallowed_methods)]
             std::thread::park_timeout(LOOK_EVERY);
         }
-        Err(AdminError::Io(
+        Err(AdminError::Refused(
             "what was to be erased is overwritten, but the server did not confirm that it holds nothing of it in memory; \
              restart it and run the same again"
                 .to_owned(),
@@ -256,7 +280,7 @@ fn overwrite<T>(
     done
 }
 
-fn find(connection: &Connection, target: Target, within: Option<WorkspaceId>) -> Result<Erasing, AdminError> {
+fn find(connection: &Connection, target: Target, within: Option<i64>) -> Result<Erasing, AdminError> {
     let nothing = |ws_no| Erasing {
         target,
         ws_no,
@@ -301,6 +325,12 @@ fn find(connection: &Connection, target: Target, within: Option<WorkspaceId>) ->
             }
         }
     };
+    // Of a workspace in which nobody can answer any more, what is open is erased as it is.
+    if let Target::Workspace(_) = target
+        && all_disabled(connection, erasing.ws_no)?
+    {
+        return Ok(erasing);
+    }
     for pos in &erasing.asks {
         let open: Option<[u8; 16]> = connection
             .prepare_cached("SELECT ask_id FROM asks WHERE pos = ?1 AND state = 0")?
@@ -315,21 +345,21 @@ fn find(connection: &Connection, target: Target, within: Option<WorkspaceId>) ->
     Ok(erasing)
 }
 
+/// Whether nobody can sign in or send any more.
+fn all_disabled(connection: &Connection, ws_no: i64) -> Result<bool, AdminError> {
+    let able = "SELECT 1 FROM persons WHERE ws_no = ?1 AND disabled_at IS NULL
+                UNION ALL SELECT 1 FROM harnesses WHERE ws_no = ?1 AND disabled_at IS NULL";
+    Ok(!connection.prepare_cached(able)?.exists([ws_no])?)
+}
+
 /// The workspace and the number of what has an identifier, which another workspace may have given as well.
 fn one(
     connection: &Connection,
     sql: &str,
     id: [u8; 16],
     target: Target,
-    within: Option<WorkspaceId>,
+    within: Option<i64>,
 ) -> Result<(i64, i64), AdminError> {
-    let within = match within {
-        None => None,
-        Some(workspace) => Some(
-            rows::workspace_no(connection, workspace)?
-                .ok_or_else(|| AdminError::NotFound(format!("there is no workspace {workspace}")))?,
-        ),
-    };
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found: Vec<(i64, i64)> = found.collect::<crate::sql::Result<_>>()?;
@@ -398,6 +428,7 @@ fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> R
         let text = serde_json::to_string(&late).map_err(|error| rows::odd("a late answer", error))?;
         transaction.prepare_cached("UPDATE asks SET late = ?2 WHERE pos = ?1")?.execute((pos, text))?;
     }
+    quotes(transaction, pos)?;
     if typed_by.is_some() {
         return Ok(());
     }
@@ -409,7 +440,11 @@ fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> R
     transaction
         .prepare_cached("DELETE FROM outbox WHERE ask_pos = ?1 AND NOT (state = 0 AND kind = 3)")?
         .execute([pos])?;
-    // The other side may have quoted what it was sent.
+    Ok(())
+}
+
+/// What the other side said of a message: it may have quoted what it was sent.
+fn quotes(transaction: &Transaction<'_>, pos: i64) -> Result<(), AdminError> {
     transaction
         .prepare_cached("UPDATE attempts SET detail = ?2 WHERE ask_pos = ?1 AND detail <> ''")?
         .execute((pos, ERASED))?;

@@ -377,3 +377,71 @@ async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back
     let shown = world.shown(ask).await;
     assert_eq!((shown.ask.as_ask().unwrap().questions[0].prompt.as_str(), shown.late_answers.len()), ("[erased]", 0));
 }
+
+#[tokio::test]
+async fn what_a_person_typed_goes_where_others_quote_it_as_well() {
+    let (dir, world) = world_in_folder().await;
+    let run = world.run().await;
+    let (mut texts, mut typed) = (Texts::default(), BTreeSet::new());
+    let mut admin = Admin::open(dir.path()).unwrap();
+    let (ada, _) = admin.add_person(world.workspace_id, "Ada").unwrap();
+    let identity = identity(&world.store, &ada.token).await;
+    let endpoint = NewEndpoint {
+        channel: Channel::HarnessWebhook,
+        address: "https://example.com/hook".into(),
+        secret: "{}".into(),
+        name: "Hook".into(),
+        session_id: None,
+    };
+    world.store.add_endpoint(&world.harness, endpoint).await.unwrap().unwrap();
+    let mut draft = world.ask(run);
+    asking(&mut draft).questions[0].allow_free_text = Some(true);
+    let question_id = asking(&mut draft).questions[0].question_id.clone();
+    world.append(&draft).await;
+    let text = texts.next(&mut typed);
+    let answer = Answer { question_id, values: Vec::new(), free_text: Some(text.clone()) };
+    appended(world.store.submit(identity.sender, answer_by(&identity, run, ask_id(&draft), vec![answer])).await);
+    world.store.plan_notices(&[].into()).await.unwrap();
+    let posted = world.store.claim_notices(10).await.unwrap();
+    let quoted = || Outcome::Failed(format!("can't read {text}"));
+    world.store.record_attempt(posted[0].no, quoted(), 0.0).await.unwrap();
+    assert_eq!(standing(dir.path()), typed);
+
+    let erasing = admin.find_to_erase(Target::Person(ada.id), None).unwrap();
+    admin.erase(&erasing).unwrap();
+    assert_eq!(standing(dir.path()), BTreeSet::new());
+    // One that was under way.
+    world.store.record_attempt(posted[0].no, quoted(), 0.0).await.unwrap();
+    assert_eq!(standing(dir.path()), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn what_came_after_it_was_looked_at_is_erased_as_well() {
+    let (dir, world) = world_in_folder().await;
+    let mut texts = Texts::default();
+    let mut all = BTreeSet::new();
+    let asked = async |run, texts: &mut Texts, all: &mut BTreeSet<usize>| {
+        let mut draft = world.ask(run);
+        asking(&mut draft).questions[0].prompt = texts.next(all);
+        world.append(&draft).await;
+        ask_id(&draft)
+    };
+    let mut admin = Admin::open(dir.path()).unwrap();
+    for whole in [false, true] {
+        let run = world.run().await;
+        let target = if whole { Target::Workspace(world.workspace_id) } else { Target::Run(run) };
+        let first = asked(run, &mut texts, &mut all).await;
+        world.append(&world.answer(run, first, "a")).await;
+        let found = admin.find_to_erase(target, None).unwrap();
+        let second = asked(run, &mut texts, &mut all).await;
+        // It is open: nothing is erased, and the same can be run again.
+        let refused = admin.erase(&found).unwrap_err().to_string();
+        assert!(refused.contains(&second.to_string()), "{refused}");
+        world.append(&world.answer(run, second, "a")).await;
+        assert_eq!(standing(dir.path()), all);
+        admin.erase(&found).unwrap();
+        assert_eq!(standing(dir.path()), BTreeSet::new());
+        all.clear();
+        assert!(admin.erasures().unwrap().iter().all(|erasure| erasure.done), "what was cut short is done with it");
+    }
+}
