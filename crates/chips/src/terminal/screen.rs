@@ -67,7 +67,13 @@ impl RawMode {
         restore_on_panic();
         let (watched, end) = UnixStream::pair()?;
         RAW.store(true, Ordering::SeqCst);
-        enable_raw_mode()?;
+        if let Err(error) = enable_raw_mode() {
+            // What a terminal answers that went away between a prompt and this.
+            if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
+                hang_up();
+            }
+            return Err(error);
+        }
         let raw = Self { _watched: watched };
         std::thread::Builder::new().name("terminal".into()).spawn(move || end_with_the_terminal(&end))?;
         Ok(raw)
