@@ -7,7 +7,7 @@ const counted = (word, n, more) => fill(words[word][Math.min(n, 2)], { n: n + mo
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
-const on = (name, act, first) => document.addEventListener(name, act, first);
+const on = addEventListener;
 function make(tag, props, ...children) {
 	const node = Object.assign(document.createElement(tag), props);
 	node.append(...children);
@@ -54,7 +54,7 @@ const save = (name, kept) => { try { localStorage[name] = JSON.stringify(kept); 
 
 // Drafts: what was typed survives a reload, a closed question and a session that has ended.
 const DRAFTS = "chips-drafts", FIELDS = ["t0", "t1", "t2", "t3"], WEEK = 7 * 864e5;
-const named = (card, field) => [person, card.dataset.ask, field].join();
+const named = (card, field) => [person, card.id, field].join();
 const draft = (card, field) => load(DRAFTS)[named(card, field)]?.[0];
 function store(card, fields, text) {
 	const kept = Object.fromEntries(Object.entries(load(DRAFTS)).filter(([, [, at]]) => Date.now() - at < WEEK));
@@ -80,8 +80,8 @@ function shift(change) {
 }
 // Neither does any card take the click that only brings the window to the front.
 let front = -Infinity, raised;
-addEventListener("focus", () => { front = tickOf(); });
-addEventListener("pointerdown", () => { raised = tickOf() - front < 200; }, true);
+on("focus", () => { front = tickOf(); });
+on("pointerdown", () => { raised = tickOf() - front < 200; }, true);
 on("click", (event) => {
 	const { target } = event, card = target.closest(".card");
 	if (event.detail && card && (raised || stirs(card))) {
@@ -99,7 +99,7 @@ on("click", (event) => {
 const watcher = new IntersectionObserver((seen) => seen.forEach(({ isIntersecting, target }) => {
 	if (!isIntersecting) return;
 	watcher.unobserve(target);
-	refresh(target.dataset.ask);
+	refresh(target.id);
 }), { rootMargin: "500px" });
 function dress(card) {
 	all("time", card).forEach(tell);
@@ -166,7 +166,7 @@ const announce = (word, what) => { byId("said").textContent = say(word, { what: 
 
 // Puts a card that the server rendered where it belongs. An older one never takes the place of a newer.
 function place(card, unsent) {
-	const id = card.dataset.ask, old = byId(id);
+	const id = card.id, old = byId(id);
 	if (seq(card) < Math.max(newest(id), old ? seq(old) : 0)) return;
 	note(id, seq(card));
 	const arrived = !old && isOpen(card), closed = old && isOpen(old) && !isOpen(card), moves = old?.dataset.shelf !== card.dataset.shelf;
@@ -237,7 +237,7 @@ on("submit", (event) => {
 	const go = () => {
 		const chosen = all(".chip:is(.sent, :has(:checked)) .t", form).map((t) => t.textContent);
 		const what = [...chosen, ...FIELDS.map((field) => data.get(field)).filter((text) => !blank(text))].join(", ");
-		hold(card.dataset.ask, [person, `${data}`, what, one(".prompt", form).textContent]);
+		hold(card.id, [person, `${data}`, what, one(".prompt", form).textContent]);
 		send(card, form.action, data, unsent, 0);
 	}, room = (card.dataset.deadline ?? Infinity) - now();
 	lock(card, true);
@@ -264,7 +264,7 @@ function defer(card, by, wait, go) {
 	const shows = setInterval(show, 250), flush = () => end(() => { mark(card); go(); }), sends = setTimeout(flush, wait);
 	const undo = button("undo", takeBack);
 	// Answered elsewhere by the same person: what waits is not sent.
-	const drop = () => end(() => line(one(".box", byId(card.dataset.ask)), say("overtaken", { what: what.textContent })));
+	const drop = () => end(() => line(one(".box", byId(card.id)), say("overtaken", { what: what.textContent })));
 	pending.set(card, { flush, takeBack, drop });
 	show();
 	mark(card, text, undo);
@@ -281,7 +281,7 @@ function takeUp() {
 		// What another person left here is nobody's business.
 		if (whose !== person) return hold(id);
 		const card = byId(id) ?? make("article", {}, make("div", { className: "box" })), data = new URLSearchParams(sent);
-		card.dataset.ask = id;
+		card.id = id;
 		card.classList.add("sending");
 		if (token) data.set("token", token);
 		send(card, `/asks/${id}`, data, [], 0);
@@ -305,10 +305,10 @@ async function send(card, url, data, unsent, tries) {
 			send(card, url, data, unsent, tries + 1);
 		};
 		const timer = setTimeout(again, Math.min(1000 * 2 ** tries, 10000));
-		addEventListener("online", again);
+		on("online", again);
 		return line(box, say(response ? "busy" : "unsent"), button("retry", again));
 	}
-	const page = parsed(text), fresh = one(".card", page), id = card.dataset.ask;
+	const page = parsed(text), fresh = one(".card", page), id = card.id;
 	free(card);
 	if (response.status !== 401) hold(id);
 	if (fresh) {
@@ -418,7 +418,7 @@ async function refresh(id) {
 }
 // Somebody was faster than the chance to undo: what was tapped is sent, and comes back as what it is.
 async function overtaken(card) {
-	const response = await fetchCard(card.dataset.ask);
+	const response = await fetchCard(card.id);
 	const fresh = response.ok && one("[data-own]", parsed(await response.text())), waits = pending.get(card);
 	if (fresh && waits) place(fresh);
 	waits?.[fresh ? "drop" : "flush"]();
@@ -428,7 +428,7 @@ async function resync(force) {
 	asking = true;
 	polled = tickOf();
 	try {
-		if (!list || paged) return all(".card").forEach((card) => refresh(card.dataset.ask));
+		if (!list || paged) return all(".card").forEach((card) => refresh(card.id));
 		const response = await fetch(`/fragments/list?head=${force ? "" : seen}${sift}`);
 		if (response.status === 401) ended();
 		if (!response.ok) return;
@@ -439,12 +439,12 @@ async function resync(force) {
 }
 // Takes a list in. It is as old as its head: what is known to have happened after that stands.
 function take(fresh) {
-	const head = Number(fresh.dataset.head), old = (card) => newest(card.dataset.ask) <= head && !isBusy(byId(card.dataset.ask));
+	const head = Number(fresh.dataset.head), old = (card) => newest(card.id) <= head && !isBusy(byId(card.id));
 	clock(fresh.dataset.now);
 	byId("list").toggleAttribute("data-more", "more" in fresh.dataset);
-	all("#list [data-state=open]").filter((card) => old(card) && !one(`[data-ask=${card.dataset.ask}]`, fresh)).forEach((card) => refresh(card.dataset.ask));
+	all("#list [data-state=open]").filter((card) => old(card) && !one(`#${card.id}`, fresh)).forEach((card) => refresh(card.id));
 	all(".card", fresh).filter(old).reverse().forEach((card) => {
-		const here = byId(card.dataset.ask);
+		const here = byId(card.id);
 		if (!here || isOpen(here)) place(card);
 	});
 	seen = Math.max(seen, head);
@@ -523,7 +523,7 @@ function tick() {
 	all("[data-deadline]").forEach(drain);
 }
 if (list || view === "ask") {
-	all(".card").forEach((card) => { note(card.dataset.ask, seq(card)); dress(card); });
+	all(".card").forEach((card) => { note(card.id, seq(card)); dress(card); });
 	totals();
 	connect();
 	setInterval(watch, 1000);
@@ -532,10 +532,10 @@ if (list || view === "ask") {
 		hidden = document.hidden && tickOf();
 		if (hidden) flushAll(); else wake();
 	});
-	on("resume", wake);
-	addEventListener("pagehide", flushAll);
-	addEventListener("online", wake);
-	addEventListener("offline", () => line(status, say("offline")));
+	on("resume", wake, true);
+	on("pagehide", flushAll);
+	on("online", wake);
+	on("offline", () => line(status, say("offline")));
 }
 tick();
 setInterval(tick, 1000);
@@ -548,7 +548,7 @@ if (view === "offline") {
 	one("[data-unsent]").hidden = !unsent.length;
 	const back = () => fetch("/healthz").then(({ ok }) => { if (ok) location.reload(); }, () => {});
 	setInterval(back, 3000);
-	addEventListener("online", back);
+	on("online", back);
 }
 
 // Messages of this browser's own: they begin with a tap, and until then nobody is asked for the permission.
@@ -595,4 +595,4 @@ function install(wait) {
 }
 install(2000);
 // A page out of memory may be from before the sign-out.
-addEventListener("pageshow", ({ persisted }) => { if (persisted) source ? wake() : location.reload(); });
+on("pageshow", ({ persisted }) => { if (persisted) source ? wake() : location.reload(); });

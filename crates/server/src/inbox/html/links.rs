@@ -80,6 +80,7 @@ impl<'a> Link<'a> {
         html.0.push_str("<a dir=\"ltr\" rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
         html.push_text(self.url.as_str());
         html.0.push_str("\">");
+        html.0.push_str("<span>");
         html.push_text(self.url.scheme());
         html.push_text("://");
         // Each label of the host stands in one piece where a line can hold it: half of one may read as another host.
@@ -93,6 +94,7 @@ impl<'a> Link<'a> {
         if let Some(port) = self.url.port() {
             html.push_text(&format!(":{port}"));
         }
+        html.0.push_str("</span>");
         for part in self.path.split_inclusive(['/', '?', '&', '=', '#', '-', '_', '.', ',', ';']) {
             html.push_text(&shown(part));
             html.0.push_str("<wbr>");

@@ -121,7 +121,7 @@ pub(super) static WORDS: Words = Words {
                    geschrieben hast, steht noch hier.",
 
     search: "Suchen",
-    search_hint: "Im Abgeschlossenen suchen",
+    search_hint: "Verlauf durchsuchen",
     all_states: "Alle Ausgänge",
     older: "Älteres",
     newest: "Zurück zum Neuesten",

@@ -119,7 +119,7 @@ pub(super) static WORDS: Words = Words {
     cannot_write: "Chips can’t write right now, so nothing was sent. Try again in a moment; what you typed is still here.",
 
     search: "Search",
-    search_hint: "Search in what is closed",
+    search_hint: "Search history",
     all_states: "All outcomes",
     older: "Older",
     newest: "Back to the newest",
