@@ -257,17 +257,17 @@ function defer(card, by, wait, go) {
 		if (pending.delete(card)) act();
 	};
 	const takeBack = () => end(() => {
-		free(card);
+		shift(() => free(card));
 		by.focus({ preventScroll: true });
 		announce("undone", what);
 	});
-	const shows = setInterval(show, 250), flush = () => end(() => { mark(card); go(); }), sends = setTimeout(flush, wait);
+	const shows = setInterval(show, 250), flush = () => end(() => { shift(() => mark(card)); go(); }), sends = setTimeout(flush, wait);
 	const undo = button("undo", takeBack);
 	// Answered elsewhere by the same person: what waits is not sent.
 	const drop = () => end(() => line(one(".box", byId(card.id)), say("overtaken", { what: what.textContent })));
 	pending.set(card, { flush, takeBack, drop });
 	show();
-	mark(card, text, undo);
+	shift(() => mark(card, text, undo));
 	if (inside) undo.focus({ preventScroll: true });
 	announce("undoSaid", what);
 }
@@ -406,8 +406,12 @@ function ended() {
 	if (typed(body).length) line(status, say("signedOut"), signIn()); else location.replace(signInPath());
 }
 const fetchCard = (id) => fetch(`/fragments/asks/${id}?view=${piece}${sift}`).catch(() => ({}));
+const retries = new Map();
 async function refresh(id) {
 	const response = await fetchCard(id), card = byId(id);
+	clearTimeout(retries.get(id));
+	// What was told of it is known: nobody says it again.
+	if (!(response.status < 500)) return over || retries.set(id, setTimeout(refresh, 3000, id));
 	if (response.status === 401) ended();
 	else if (isBusy(card)) return;
 	else if (response.ok) place(one(".card", parsed(await response.text())));

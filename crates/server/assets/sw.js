@@ -3,6 +3,8 @@
 addEventListener("install", (event) => {
 	skipWaiting();
 	event.waitUntil(caches.open(cache).then((kept) => kept.addAll([...files, offline])));
+	// An answer that outlives its page must not wait for this worker to wake.
+	event.addRoutes?.([{ condition: { requestMethod: "POST" }, source: "network" }]).catch(() => {});
 });
 addEventListener("activate", (event) => event.waitUntil((async () => {
 	for (const name of await caches.keys()) if (name !== cache) await caches.delete(name);

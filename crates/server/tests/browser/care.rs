@@ -78,6 +78,26 @@ async fn p07_a_card_that_moved_takes_no_tap() {
 }
 
 #[tokio::test]
+async fn p07_a_card_that_the_undo_of_another_moves_takes_no_tap() {
+    let app = App::start().await;
+    app.ask(plain()).await;
+    app.ask(plain()).await;
+    let screen = Screen::with_undo(&app, 20).await;
+    screen.width(390).await;
+    screen.until("document.querySelectorAll('.card.open .chip').length === 4").await;
+    screen.settle().await;
+    // The tap that was meant for what stood there comes as soon as the lower card has moved.
+    let tap = "window.lower = document.querySelectorAll('.card.open')[1];
+        document.querySelector('.card.open .chip').click();
+        const chip = window.lower.querySelector('.chip');
+        chip.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+        window.done = true;";
+    screen.run(tap).await;
+    screen.until("window.done && document.querySelectorAll('.sending').length === 1").await;
+    screen.until("!window.lower.classList.contains('sending')").await;
+}
+
+#[tokio::test]
 async fn a_click_that_only_brings_the_window_to_the_front_chooses_nothing() {
     let app = App::start().await;
     let ask_id = app.ask(plain()).await;

@@ -23,6 +23,27 @@ async fn p01_what_has_no_deadline_is_still_open_after_three_days() {
 }
 
 #[tokio::test]
+async fn what_was_told_of_and_could_not_be_fetched_is_fetched_again() {
+    let app = App::start().await;
+    let first = app.ask(plain()).await;
+    let screen = Screen::kim(&app).await;
+    screen.see(&format!("#{first} .chip")).await;
+    let lost = "window.lost = 0;
+        const real = window.fetch;
+        window.fetch = (url, ...more) => {
+            if (!`${url}`.startsWith('/fragments/asks/') || window.lost >= 2) return real(url, ...more);
+            window.lost++;
+            return Promise.reject(new TypeError('the network is away'));
+        };";
+    screen.run(lost).await;
+    let second = app.ask(plain()).await;
+    app.settle(first, json!([])).await;
+    screen.until("window.lost === 2").await;
+    screen.see(&format!("#{second} .chip")).await;
+    screen.until(&format!("document.getElementById('{first}')?.dataset.state !== 'open'")).await;
+}
+
+#[tokio::test]
 async fn p24_two_hundred_open_questions_are_in_order_and_fill_themselves_on_the_way_down() {
     let app = App::start().await;
     let busy = app.run("Busy").await;
