@@ -104,6 +104,8 @@ impl Scene {
     async fn push(&mut self, message: &Value) {
         let origin = self.app.url("");
         self.tools.push(&self.page, &origin, &message.to_string()).await;
+        // A browser forgets a notification that is asked for while it is being shown, and does not say when it is.
+        self.screen.settle().await;
     }
 
     /// Waits until the notifications that are shown are these: tags and texts.

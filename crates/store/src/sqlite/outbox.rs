@@ -372,9 +372,11 @@ fn notice(connection: &Connection, due: &Due, now: Timestamp) -> Result<Option<N
         .query_row((due.ask_pos, now.ms()), |row| {
             Ok((row.get(0)?, row.get::<_, Option<bool>>(1)?.unwrap_or_default(), row.get(2)?))
         })?;
+    let told = may_be_told(connection, &ask, &owner)?;
+    // What a person who may not see it any more was shown is taken back without a word of it.
+    let private = private || (due.kind == Kind::Closed && told.is_none());
     if matches!(due.kind, Kind::Asked | Kind::Reminder | Kind::LastCall) {
         let open = ask.state == AskState::Open && ask.facts.deadline.is_none_or(|deadline| now < deadline);
-        let told = may_be_told(connection, &ask, &owner)?;
         let wanted = told.is_some_and(|preferences| {
             preferences.wants(endpoint.channel, &ask.facts) && (due.kind == Kind::Asked || preferences.reminders)
         });

@@ -422,6 +422,32 @@ async fn who_may_not_see_it_hears_nothing_and_an_owner_alone_hears_of_what_is_in
 }
 
 #[tokio::test]
+async fn what_was_shown_to_somebody_who_may_not_see_it_any_more_is_taken_back_without_a_word_of_it() {
+    let scene = Scene::new().await;
+    let world = &scene.world;
+    let ada = another_person(&scene, "Ada").await;
+    reach(scene.store(), &ada, Channel::Ntfy, "ada").await;
+    let closed = scene.admin(|admin| admin.add_space(world.workspace_id, "Payroll", &[person_id(&ada)])).unwrap();
+    let run = NewRun { space_id: Some(closed), ..NewRun::default() };
+    let run = scene.store().open_run(world.harness.sender, run).await.unwrap().0.run_id;
+    for taken_out in [false, true] {
+        let ask = world.asked(run).await;
+        scene.plan().await;
+        let notice = scene.one().await;
+        scene.record(&notice, Outcome::Accepted).await;
+        if taken_out {
+            scene.admin(|admin| admin.set_member(closed, person_id(&ada), false)).unwrap();
+        }
+        let settled = answer_by(&world.harness, run, ask, vec![chosen("q1", &["a"])]);
+        appended(scene.store().submit(world.harness.sender, settled).await);
+        scene.plan().await;
+        let notice = scene.one().await;
+        assert_eq!((notice.kind, notice.private), (Kind::Closed, taken_out));
+        scene.record(&notice, Outcome::Accepted).await;
+    }
+}
+
+#[tokio::test]
 async fn a_private_space_says_so() {
     let scene = Scene::new().await;
     let world = &scene.world;
