@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use thirtyfour::error::WebDriverErrorInner;
 use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, LoggingPrefsLogLevel};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -18,6 +19,8 @@ use crate::support::App;
 
 /// The longest that a test waits for a browser, which takes its time on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
+/// The longest that a page takes to load.
+const PAGE_WITHIN: Duration = Duration::from_secs(20);
 
 /// What the browsers go by that the tests may use.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -112,6 +115,7 @@ impl Screen {
         }
         capabilities.set_browser_log_level(LoggingPrefsLogLevel::All).unwrap();
         let driver = within(WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities)).await.unwrap();
+        driver.set_page_load_timeout(PAGE_WITHIN).await.unwrap();
         let screen = Self { driver, base: app.url(""), port, _chromedriver: chromedriver, profile };
         if let Some(source) = special.before {
             let script = json!({ "source": source });
@@ -122,7 +126,15 @@ impl Screen {
 
     /// Goes to a page.
     pub async fn open(&self, path: &str) {
-        within(self.driver.goto(format!("{}{path}", self.base))).await.unwrap();
+        // Where the page before goes somewhere by itself at this moment (a new worker takes it over, say), the driver can wait
+        // for a page that was given up. It is asked for again then; what it shows is looked at by what follows.
+        for _ in 0..3 {
+            match within(self.driver.goto(format!("{}{path}", self.base))).await {
+                Err(error) if matches!(error.as_inner(), WebDriverErrorInner::WebDriverTimeout(_)) => {}
+                went => return went.unwrap(),
+            }
+        }
+        panic!("{path} does not load");
     }
 
     /// Runs a script and returns what it returns.
