@@ -477,7 +477,11 @@ impl Command for Record {
         let Some(sent) = sent(work.connection, self.no)? else { return Ok(Ok(())) };
         let Some(ask) = asked(work.connection, sent.ask_pos)? else { return Ok(Ok(())) };
         // What was under way when the texts were erased must not come back as what the other side quotes of it.
-        let detail = if ask.erased || erased_lately(work.connection, now)? { "" } else { self.outcome.detail() };
+        let detail = if ask.erased || rows::erased_since(work.connection, now.plus_ms(-CLAIM_MS))? {
+            ""
+        } else {
+            self.outcome.detail()
+        };
         work.write()?;
         work.connection
             .prepare_cached(
@@ -506,11 +510,6 @@ impl Command for Record {
         self.settle(work, &sent, &ask, now)?;
         Ok(Ok(()))
     }
-}
-
-/// Whether anything was erased since a message that is recorded now may have been made.
-fn erased_lately(connection: &Connection, now: Timestamp) -> Result<bool> {
-    connection.prepare_cached("SELECT 1 FROM erasures WHERE at > ?1")?.exists([now.plus_ms(-CLAIM_MS).ms()])
 }
 
 impl Record {

@@ -109,6 +109,11 @@ pub(crate) fn head(connection: &Connection, ws_no: i64) -> Result<(u64, Timestam
     Ok((last.0.max(kept_from - 1), last.1.max(dropped_ts)))
 }
 
+/// Whether anything was erased after a moment: what a message that was made by then held may be gone.
+pub(crate) fn erased_since(connection: &Connection, at: Timestamp) -> Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM erasures WHERE at > ?1")?.exists([at.ms()])
+}
+
 /// The `seq` that the log of a workspace begins with (1 where nothing was dropped), and the `ts` of the last event that was
 /// dropped before it.
 pub(crate) fn kept_from(connection: &Connection, ws_no: i64) -> Result<(u64, Timestamp)> {
