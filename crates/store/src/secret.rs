@@ -102,6 +102,9 @@ pub fn sha256(secret: &str) -> [u8; 32] {
 }
 
 /// Random bytes from the system.
+///
+/// # Panics
+/// The system gives none: a secret that could be guessed must not be handed out, and nothing else can be done here.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
