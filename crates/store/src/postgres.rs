@@ -138,9 +138,10 @@ pub(crate) fn migrate(database: &Database, connection: &mut Connection) -> std::
     }
     let run = |connection: &Connection| -> Result<()> {
         let session = connection.postgres().ok_or_else(|| Error::Odd("this is no PostgreSQL".to_owned()))?;
-        session.make_schema()?;
         connection.begin_write()?;
         session.lock(Lock::Migrate)?;
+        // Behind the lock: two that make it at once get in each other's way, IF NOT EXISTS or not.
+        session.make_schema()?;
         let taken = read(connection)?.map_or(0, |(layout, _)| layout);
         for step in STEPS.iter().filter(|step| step.layout > taken) {
             connection.execute_batch(step.sql)?;
