@@ -300,7 +300,7 @@ mod tests {
                 tracing::warn!(target: "hyper_util::client", "a header");
                 tracing::error!(target: "rmcp::service", "a message");
                 tracing::error!(target: "rustls::conn", "it failed");
-                tracing::trace!(target: "chips_store::sqlite", "our own");
+                tracing::trace!(target: "chips_store::engine", "our own");
             });
             assert!(text.contains("it failed") && text.contains("our own"), "{text}");
             assert_eq!(text.lines().count(), 2, "{text}");

@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod clock;
+mod engine;
 pub mod error;
 pub mod figures;
 mod location;
@@ -19,6 +20,7 @@ pub mod secret;
 pub mod session;
 mod sql;
 mod sqlite;
+mod stops;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ use chips_protocol::{AskId, Draft, HarnessId, PersonId, RunId, Timestamp, Worksp
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use clock::Clock;
+#[doc(hidden)]
+pub use engine::rehearse::Rehearsal;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
 pub use figures::{Budgets, Distribution, Stats};
 pub use location::{Database, Location};
@@ -37,8 +41,6 @@ pub use notice::{Attempt, Endpoint, NewEndpoint, Notice, Sighting};
 pub use query::{AskFilter, AsksQuery, EventsBatch, EventsQuery};
 pub use record::Record;
 pub use session::{Device, Proof, Session, SignInState, SignedIn};
-#[doc(hidden)]
-pub use sqlite::rehearse::Rehearsal;
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -120,7 +122,7 @@ pub enum LeaseOf {
 /// The log and what is derived from it: a folder with an SQLite file that this process writes alone (short administration
 /// apart), or a schema in PostgreSQL that any number of processes share. Cheap to clone; all clones are one store.
 #[derive(Clone)]
-pub struct Store(sqlite::Engine);
+pub struct Store(engine::Engine);
 
 /// Passes a call on to the backend.
 macro_rules! on {
@@ -138,7 +140,7 @@ impl Store {
     /// version wrote it, it is something else, or it can't be read or written. A database server must keep what it
     /// acknowledges.
     pub fn open(location: impl Into<Location>, options: Options) -> Result<Self, OpenError> {
-        sqlite::Engine::open(&location.into(), options).map(Self)
+        engine::Engine::open(&location.into(), options).map(Self)
     }
 
     /// Ends the store: what was queued is written, the lock on the folder is given back.

@@ -1,6 +1,9 @@
 //! The schema in PostgreSQL: whose it is, how it comes to this version's layout, and whether the server keeps what it
 //! acknowledges.
 
+pub(crate) mod node;
+pub(crate) mod tail;
+
 use crate::error::OpenError;
 use crate::location::{Database, Location};
 use crate::secret;

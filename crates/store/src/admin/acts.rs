@@ -7,9 +7,10 @@ use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, Wor
 
 use super::{AdminError, Initialised, Issued, SignIn};
 use crate::clock::TimeSource;
+use crate::engine::rows;
+use crate::postgres::node;
 use crate::secret::{self, TokenKind};
 use crate::session::SIGN_IN_MS;
-use crate::sqlite::{node, rows};
 
 /// The longest name, in characters.
 const NAME_LIMIT: usize = 100;

@@ -8,9 +8,11 @@ use chips_core::erase::{self, ERASED};
 use chips_protocol::{AskId, Content, Event, HarnessId, ParticipantId, PersonId, RunId, Timestamp, WorkspaceId};
 
 use super::{Admin, AdminError, acts, write};
-use crate::sqlite::stops::stop;
-use crate::sqlite::work::late_answers;
-use crate::sqlite::{folder, node, rows, scrub};
+use crate::engine::rows;
+use crate::engine::work::late_answers;
+use crate::postgres::node;
+use crate::sqlite::{folder, scrub};
+use crate::stops::stop;
 use crate::{Location, sql};
 
 /// Asks that one transaction erases: a server that writes beside it waits no longer than that takes.

@@ -4,7 +4,7 @@ use crate::sql::Transaction;
 use chips_protocol::WorkspaceId;
 
 use super::{Admin, AdminError, acts};
-use crate::sqlite::rows;
+use crate::engine::rows;
 
 /// Events that one read gives at most.
 const ROWS: i64 = 2_000;

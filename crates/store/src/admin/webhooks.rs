@@ -6,8 +6,8 @@ use chips_protocol::{AskId, HarnessId, Timestamp};
 
 use super::{Admin, AdminError, acts, write};
 use crate::NewEndpoint;
+use crate::engine::{endpoints, rows};
 use crate::notice::ENDPOINTS_MOST;
-use crate::sqlite::{endpoints, rows};
 
 /// An address that a harness has its answers posted to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::folder;
-use super::shared::{Shared, lock};
-use super::writer::is_fatal;
+use crate::engine::shared::{Shared, lock};
+use crate::engine::writer::is_fatal;
 use crate::sql::{Error, Result};
 
 /// Pages in the log after which the thread is told (8 MiB).
@@ -77,7 +77,7 @@ impl Checkpoints {
             std::thread::Builder::new()
                 .name("chips-checkpoint".to_owned())
                 .spawn(move || worker.work(&told))
-                .map_err(|error| super::rows::odd("the system", error))?
+                .map_err(|error| crate::engine::rows::odd("the system", error))?
         };
         Ok(Self { pages, force_at: FORCE, tell, worker, thread })
     }

@@ -10,9 +10,9 @@ use rusqlite::{Batch, Connection, OpenFlags, TransactionBehavior};
 use ulid::Ulid;
 
 use super::folder;
-use super::stops::stop;
 use crate::OpenError;
 use crate::secret;
+use crate::stops::stop;
 
 /// Marks the file as one of Chips: "Chip" in ASCII.
 pub(crate) const APPLICATION_ID: i32 = 0x4368_6970;

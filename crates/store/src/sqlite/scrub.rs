@@ -10,9 +10,9 @@ use rusqlite::Connection;
 
 use super::file::APPLICATION_ID;
 use super::folder;
-use super::rows::odd;
-use super::stops::stop;
+use crate::engine::rows::odd;
 use crate::sql::Result;
+use crate::stops::stop;
 
 /// How often the write-ahead log is tried to be cut while somebody reads from it, each time after what SQLite waits itself.
 const TRIES: u32 = 3_000;

@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::figures::Figures;
 use super::keys::Keys;
 use super::lazy::Lazy;
-use super::node::Node;
 use super::rehearse::Rehearsal;
 use super::usage::Usages;
+use crate::postgres::node::Node;
 use crate::{Clock, DeadlineChange, EventsBatch, EventsQuery, Fatal, Identity, Record};
 
 /// Records that a log keeps in memory at most.

@@ -9,11 +9,12 @@ use chips_protocol::{
     AgentId, AskId, Content, Event, EventId, HarnessId, Participant, RunId, SpaceId, Timestamp, WorkspaceId,
 };
 
+use super::keys;
 use super::rows::{self, NO_DEADLINE};
 use super::shared::lock;
 use super::usage::Limits;
 use super::writer::{Effect, Place, Undo, Work};
-use super::{keys, node};
+use crate::postgres::node;
 use crate::{DeadlineChange, Record};
 
 /// Late answers that are kept beside an ask.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use chips_core::ask;
 use chips_protocol::{Content, Timestamp, WorkspaceId};
 
-use super::rows::{self, NO_DEADLINE};
-use super::shared::{Log, Shared};
-use super::writer::{Effect, State, Work};
+use crate::engine::rows::{self, NO_DEADLINE};
+use crate::engine::shared::{Log, Shared};
+use crate::engine::writer::{Effect, State, Work};
 use crate::sql::postgres::{Session, Wanted};
 use crate::sql::{Connection, Error, OptionalExtension, Result};
 use crate::{DeadlineChange, Location, Record, secret};

@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::file::Purpose;
 use super::node;
-use super::shared::Shared;
-use super::watcher::{SWEEP, look};
-use super::writer::Message;
 use crate::clock::Stopwatch;
+use crate::engine::shared::Shared;
+use crate::engine::watcher::{SWEEP, look};
+use crate::engine::writer::Message;
 use crate::sql::postgres::{Session, may_wait};
 use crate::sql::{Connection, Error, Result};
+use crate::sqlite::file::Purpose;
 use crate::{Location, OpenError};
 
 /// How long it waits for a word before it looks by itself.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::file::Purpose;
 use super::shared::lock;
 use crate::sql::postgres::may_wait;
 use crate::sql::{Connection, Kind, Result};
+use crate::sqlite::file::Purpose;
 use crate::{Location, OpenError, StoreError};
 
 /// The readers of a store.

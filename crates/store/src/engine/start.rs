@@ -8,20 +8,21 @@ use std::sync::{Arc, Mutex};
 use chips_protocol::{AskId, Timestamp, WorkspaceId};
 use tokio::sync::mpsc;
 
-use super::checkpoint::{self, Checkpoints};
-use super::file::{self, Layout, Purpose};
-use super::folder::{self, Hold};
 use super::keys::Keys;
-use super::node::{self, Node};
 use super::pool::Pool;
 use super::rows::{self, NO_DEADLINE};
 use super::shared::Shared;
-use super::tail::Tail;
 use super::usage::Usages;
 use super::watcher::Watcher;
 use super::writer::{Message, Staged, State, Writer};
-use super::{Beside, Inner, outbox, scrub};
+use super::{Beside, Inner, outbox};
+use crate::postgres::node::{self, Node};
+use crate::postgres::tail::Tail;
 use crate::sql::{self, Connection};
+use crate::sqlite::checkpoint::{self, Checkpoints};
+use crate::sqlite::file::{self, Layout, Purpose};
+use crate::sqlite::folder::{self, Hold};
+use crate::sqlite::scrub;
 use crate::{Clock, Database, DeadlineChange, Location, OpenError, Options, postgres};
 
 /// A connection that is ready for serving, and what belongs to it.

@@ -11,13 +11,13 @@ use chips_protocol::{Timestamp, WorkspaceId};
 use rusqlite::{ErrorCode, ffi};
 use tokio::sync::oneshot;
 
-use super::checkpoint::Checkpoints;
-use super::file::Purpose;
-use super::folder::Hold;
-use super::node;
 use super::shared::{Log, Shared, lock};
 use crate::clock::Stopwatch;
+use crate::postgres::node;
 use crate::sql::{Connection, Error, Kind, Result};
+use crate::sqlite::checkpoint::Checkpoints;
+use crate::sqlite::file::Purpose;
+use crate::sqlite::folder::Hold;
 use crate::{DeadlineChange, Location, Record, WriteError};
 
 /// Jobs in one transaction at most.

@@ -287,8 +287,8 @@ fn says(connection: &Connection, pos: i64, text: &str) -> Result<(bool, usize)> 
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::super::file::{self, Purpose};
     use super::*;
+    use crate::sqlite::file::{self, Purpose};
 
     #[test]
     fn no_list_sorts_or_scans_the_whole_history() {
