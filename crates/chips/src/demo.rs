@@ -9,8 +9,8 @@ use chips_protocol::api::{Ask, AskState, NewRun};
 use chips_protocol::{Answer, OnNoAnswer, ParticipantId, Question, QuestionOption};
 use chips_store::admin::{Admin, Initialised, SignIn};
 
-use crate::commands::serve::{owner, phone};
 use crate::folder::Folder;
+use crate::place::{Place, owner, phone};
 use crate::{output, present};
 
 /// The harness that the demo plays.
@@ -52,16 +52,6 @@ impl Stage {
         };
         Ok(Self { token, sign_in })
     }
-}
-
-/// Where the server is, for people and for the harness.
-pub struct Place {
-    /// The address that it listens on.
-    pub address: SocketAddr,
-    /// The URL that people use.
-    pub url: String,
-    /// Whether a phone can reach that.
-    pub reachable: bool,
 }
 
 /// Shows how to sign in, asks, waits, and shows what came back.

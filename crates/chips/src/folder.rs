@@ -12,7 +12,8 @@ use chips_store::{Database, Location};
 use etcetera::BaseStrategy;
 use url::Url;
 
-use crate::commands::serve::DEFAULT_LISTEN;
+/// Where the server listens unless it is told otherwise.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
 
 /// The data folder.
 #[derive(Debug, Clone, clap::Args)]

@@ -9,6 +9,7 @@ mod exit;
 mod folder;
 mod logging;
 mod output;
+mod place;
 mod present;
 mod qr;
 mod remote;

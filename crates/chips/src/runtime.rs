@@ -4,6 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::output;
 
 /// Runs a client's future to its end, on this thread.
 ///
@@ -22,7 +26,6 @@ pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::R
 /// # Errors
 /// Signals can't be listened for.
 pub fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -44,4 +47,46 @@ pub fn serve<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resu
     let result = runtime.block_on(future);
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
+}
+
+/// How long after the first signal the process is gone at the latest; the server drains for 8 s of it.
+const GONE_AFTER: Duration = Duration::from_millis(9_500);
+
+/// The signals that end the server.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Takes them from here on.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn take() -> anyhow::Result<Self> {
+        let take = |kind| signal(kind).context("can't listen for signals");
+        Ok(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
+    }
+
+    /// The next signal, as the exit code of a process that it ends.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.terminate.recv() => 143,
+            _ = self.interrupt.recv() => 130,
+        }
+    }
+
+    /// Stops the server at the first signal and ends the process at the second, or when the time is up.
+    pub async fn stop(mut self, stop: CancellationToken) {
+        self.next().await;
+        stop.cancel();
+        if output::is_terminal() {
+            output::note("\nstopping; Ctrl-C again ends it at once");
+        }
+        // Whatever was acknowledged is on the disk: ending at once loses nothing.
+        match tokio::time::timeout(GONE_AFTER, self.next()).await {
+            Ok(code) => std::process::exit(code),
+            Err(_) => std::process::exit(0),
+        }
+    }
 }

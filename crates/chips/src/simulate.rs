@@ -23,7 +23,7 @@ use chips_server::{Config, StartError};
 use chips_store::admin::{self, Admin};
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::serve::Signals;
+use crate::runtime::Signals;
 use crate::{exit, output, runtime};
 use play::{Cast, Play};
 use script::Script;

@@ -18,9 +18,9 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::routing::{MethodRouter, get, post};
 
-use crate::app::AppState;
 use crate::http::ApiError;
 use crate::mcp;
+use crate::state::AppState;
 pub(crate) use heard::Heard;
 
 /// Every path with its methods: what the router is built from, and what `openapi.json` is held against.

@@ -9,94 +9,16 @@ use chips_store::{Fatal, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Failures;
 use crate::config::Config;
 use crate::http::accept::Connections;
-use crate::http::hosts::Hosts;
 use crate::http::layers;
 use crate::metrics::Metrics;
-use crate::outbound::Outbound;
-use crate::presence::Presence;
-use crate::request_id::RequestIds;
-use crate::workers::notify::Channels;
-use crate::workers::notify::email::Mailer;
-use crate::workers::notify::email::proof::Proofs;
-use crate::workers::notify::tap::{self, Taps};
-use crate::workers::notify::web_push::vapid::Vapid;
+use crate::state::{AppState, StartError};
+use crate::workers::notify::tap;
 use crate::{api, inbox, simulation, workers};
 
 /// How long requests may take to learn that the store has failed.
 const DRAIN_FAILED: Duration = Duration::from_secs(1);
-
-/// What every handler gets.
-#[derive(Clone)]
-pub struct AppState {
-    /// The log and what is derived from it.
-    pub store: Store,
-    /// What the server was told at its start; the port of `listen` is the real one.
-    pub config: Arc<Config>,
-    /// Cancelled when the server stops: streams and waits end then.
-    pub stopping: CancellationToken,
-    /// The host names that are answered for.
-    pub hosts: Arc<Hosts>,
-    /// Failed tokens.
-    pub token_failures: Arc<Failures>,
-    /// Failed sign-ins.
-    pub sign_in_failures: Arc<Failures>,
-    /// Figures for the operator.
-    pub metrics: Arc<Metrics>,
-    /// The MCP side.
-    pub mcp: Arc<chips_mcp::http::Front>,
-    /// Numbers for requests, to find one in the log by.
-    pub requests: Arc<RequestIds>,
-    /// Who has a page in sight.
-    pub presence: Arc<Presence>,
-    /// The only way to addresses that somebody gave.
-    pub outbound: Outbound,
-    /// The ways to reach people outside the inbox.
-    pub channels: Channels,
-    /// The answers that can be tapped beside a message.
-    pub taps: Taps,
-    /// The key that push services know this server by.
-    pub vapid: Vapid,
-    /// The way to the operator's mail server, where there is one.
-    pub mailer: Option<Mailer>,
-    /// The mail addresses that wait for their proof.
-    pub proofs: Arc<Proofs>,
-}
-
-impl AppState {
-    /// The state of a server with this configuration, whose `listen` is the address that it is bound to.
-    ///
-    /// # Errors
-    /// TLS can't be spoken.
-    pub fn new(config: Config, store: Store) -> Result<Self, StartError> {
-        let outbound = Outbound::new(&config.allow_outbound)
-            .map_err(|error| StartError::Config(format!("nothing can be sent to anybody: {error}")))?;
-        let taps = Taps::new(store.clone());
-        let started = store.clock().now();
-        let vapid = Vapid::new(store.clone(), config.public_url.as_ref());
-        let mailer = Mailer::of(&config, &store).map_err(StartError::Config)?;
-        Ok(Self {
-            presence: Arc::default(),
-            channels: Channels::of(&config, &outbound, &taps, &vapid, mailer.as_ref()),
-            mailer,
-            proofs: Arc::default(),
-            outbound,
-            taps,
-            vapid,
-            store,
-            hosts: Arc::new(Hosts::of(&config)),
-            mcp: Arc::new(chips_mcp::http::Front::new(config.mcp, config.limits.comment)),
-            config: Arc::new(config),
-            stopping: CancellationToken::new(),
-            token_failures: Arc::default(),
-            sign_in_failures: Arc::default(),
-            metrics: Arc::new(Metrics::new(started)),
-            requests: Arc::default(),
-        })
-    }
-}
 
 /// Every route, with the layers that all requests pass.
 pub fn router(state: AppState) -> Router {
@@ -110,22 +32,6 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(layers::method_not_allowed)
         .layer(axum::middleware::from_fn_with_state(state.clone(), layers::outer))
         .with_state(state)
-}
-
-/// Why a server can't start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration would serve people's decisions in the clear, or contradicts itself.
-    #[error("{0}")]
-    Config(String),
-    /// The address can't be listened on.
-    #[error("can't listen on {address} (give another with --listen)")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
 }
 
 /// How a server ended.

@@ -32,7 +32,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
 
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Every page, form and asset of the inbox, behind what guards them. `state` is the one that the router is served with.
 pub fn router(state: AppState) -> Router<AppState> {

@@ -13,9 +13,11 @@ pub mod outbound;
 pub mod presence;
 pub mod request_id;
 pub mod simulation;
+pub mod state;
 pub mod stream;
 pub mod workers;
 
-pub use app::{AppState, Ended, Server, StartError, bind};
+pub use app::{Ended, Server, bind};
 pub use config::Config;
 pub use simulation::Simulation;
+pub use state::{AppState, StartError};

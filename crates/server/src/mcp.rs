@@ -11,12 +11,12 @@ use axum::response::{IntoResponse, Response};
 use chips_mcp::http::Refused;
 use chips_protocol::problem::ProblemCode;
 
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::http::body::{self, BodyError};
 use crate::http::query::Params;
 use crate::http::{ApiError, Peer};
 use crate::inbox::guard;
+use crate::state::AppState;
 use desk::Hall;
 
 /// `POST /mcp`: one JSON-RPC message.

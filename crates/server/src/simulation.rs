@@ -17,10 +17,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::AppState;
 use crate::http::ApiError;
 use crate::http::body::{self, BodyError};
 use crate::http::problem::PROBLEM_JSON;
+use crate::state::AppState;
 
 /// A header of every reply, so that nobody takes a simulation for the real thing.
 const MARK: HeaderName = HeaderName::from_static("chips-simulation");

@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::api::Heard;
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::metrics::Counted;
+use crate::state::AppState;
 
 /// The headers of a stream.
 pub const HEADERS: [(HeaderName, HeaderValue); 3] = [

@@ -6,26 +6,18 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Context;
-use chips_protocol::{PersonId, WorkspaceId};
 use chips_server::{Config, Ended, StartError};
 use chips_store::admin::{self, Admin, Initialised};
 use chips_store::{OpenError, Options, Store};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::{self, Place, Stage};
+use crate::demo::{self, Stage};
 use crate::folder::Folder;
+use crate::place::{Place, owner, phone};
+use crate::runtime::{self, Signals};
 use crate::server_config::{self, Fault, FileArg, Flags};
-use crate::{exit, logging, output, present, qr, runtime, simulate};
-
-/// Where the server listens unless it is told otherwise.
-pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
-
-/// How long after the first signal the process is gone at the latest; the server drains for 8 s of it.
-const GONE_AFTER: Duration = Duration::from_millis(9_500);
+use crate::{exit, logging, output, present, simulate};
 
 /// Serve the API and the inbox
 ///
@@ -233,14 +225,6 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
     }
 }
 
-/// A link as a QR code, where standard output is a terminal that shows it whole.
-pub fn phone(link: &str) -> Option<String> {
-    if std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
-        return None;
-    }
-    qr::code(link, output::columns()?)
-}
-
 /// Plays the demo beside the server, and says how to go on after it.
 async fn show(stage: Stage, place: &Place, folder: &Folder, made: Option<Initialised>, stop: &CancellationToken) {
     let shown = tokio::select! {
@@ -264,15 +248,6 @@ async fn show(stage: Stage, place: &Place, folder: &Folder, made: Option<Initial
     let _ = output::text(text);
 }
 
-/// The oldest workspace and who owns it; where no owner is left, its oldest person.
-pub fn owner(admin: &mut Admin) -> anyhow::Result<Option<(WorkspaceId, PersonId)>> {
-    let Some(workspace) = admin.workspaces()?.first().map(|workspace| workspace.workspace_id) else { return Ok(None) };
-    let mut persons = admin.persons(Some(workspace))?;
-    persons.retain(|person| !person.disabled);
-    let person = persons.iter().find(|person| person.note.contains("owner")).or(persons.first());
-    Ok(person.and_then(|person| person.id.parse().ok()).map(|person| (workspace, person)))
-}
-
 /// The address by which others in the network know this machine; loopback where it is in none.
 fn own_address() -> IpAddr {
     let asked = || {
@@ -282,43 +257,4 @@ fn own_address() -> IpAddr {
         socket.local_addr()
     };
     asked().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address: SocketAddr| address.ip())
-}
-
-/// The signals that end the server.
-pub struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// Takes them from here on.
-    ///
-    /// # Errors
-    /// The system gives none.
-    pub fn take() -> anyhow::Result<Self> {
-        let take = |kind| signal(kind).context("can't listen for signals");
-        Ok(Self { terminate: take(SignalKind::terminate())?, interrupt: take(SignalKind::interrupt())? })
-    }
-
-    /// The next signal, as the exit code of a process that it ends.
-    async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.terminate.recv() => 143,
-            _ = self.interrupt.recv() => 130,
-        }
-    }
-
-    /// Stops the server at the first signal and ends the process at the second, or when the time is up.
-    pub async fn stop(mut self, stop: CancellationToken) {
-        self.next().await;
-        stop.cancel();
-        if output::is_terminal() {
-            output::note("\nstopping; Ctrl-C again ends it at once");
-        }
-        // Whatever was acknowledged is on the disk: ending at once loses nothing.
-        match tokio::time::timeout(GONE_AFTER, self.next()).await {
-            Ok(code) => std::process::exit(code),
-            Err(_) => std::process::exit(0),
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use clap::{Args, Command, FromArgMatches};
 
 use super::*;
-use crate::commands::serve::DEFAULT_LISTEN;
+use crate::folder::DEFAULT_LISTEN;
 
 /// What the layers say together.
 fn layered(file: &str, variables: &[(&str, &str)], flags: &[&str]) -> (layers::Values, Vec<String>, Vec<String>) {

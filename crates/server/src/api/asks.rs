@@ -16,11 +16,11 @@ use chips_store::{AskFilter, AsksQuery, LeaseOf};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Heard, identified};
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::http::body::{self, BodyError};
 use crate::http::query::Params;
 use crate::http::{ApiError, Peer};
+use crate::state::AppState;
 
 /// Asks on a page that does not say how many.
 const PAGE: u64 = 50;

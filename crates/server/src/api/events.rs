@@ -14,11 +14,11 @@ use chips_store::{EventsQuery, LeaseOf, Record, Submitted, WriteError};
 use serde_json::Value;
 
 use super::heard::Heard;
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::http::ApiError;
 use crate::http::body::{self, BodyError};
 use crate::http::query::Params;
+use crate::state::AppState;
 use crate::stream::{self, Follow};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

@@ -8,7 +8,7 @@ use chips_protocol::api::Ask;
 use chips_protocol::{AskId, Event, RunId};
 use chips_store::{Identity, LeaseOf};
 
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// The longest time between two renewals while a request waits.
 const RENEW_AT_MOST: Duration = Duration::from_secs(10);

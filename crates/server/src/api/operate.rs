@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use chips_protocol::problem::ProblemCode;
 use chips_store::WriteError;
 
-use crate::app::AppState;
 use crate::http::{ApiError, Peer};
 use crate::metrics::OPENMETRICS;
+use crate::state::AppState;
 
 /// Headers that a proxy adds: a request with one of them comes from further away than its peer.
 const FORWARDED: [&str; 5] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];

@@ -11,11 +11,11 @@ use chips_protocol::{RunId, validate};
 use chips_store::LeaseOf;
 
 use super::{Heard, identified};
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::http::ApiError;
 use crate::http::body::{self, BodyError};
 use crate::http::query::Params;
+use crate::state::AppState;
 
 /// `POST /v1/runs`: 201 where it was opened now, 200 where the same harness opened it before.
 pub async fn open(

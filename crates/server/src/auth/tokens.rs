@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, header};
 use chips_core::Who;
 use chips_store::{Identity, StoreError, secret};
 
-use crate::app::AppState;
 use crate::http::{ApiError, Peer, layers};
+use crate::state::AppState;
 
 /// The SHA-256 of a token: what its credential is looked up by, now and again while a stream is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,11 +18,11 @@ use tracing::{Instrument, Span};
 
 use super::problem::PROBLEM_JSON;
 use super::{ApiError, Peer, forwarded, query};
-use crate::app::AppState;
 use crate::inbox;
 use crate::metrics::RouteClass;
 use crate::request_id::REQUEST_ID;
 use crate::simulation::Simulation;
+use crate::state::AppState;
 
 /// Names of parameters that people put tokens in.
 const TOKEN_NAMES: [&str; 9] =

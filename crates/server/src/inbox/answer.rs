@@ -15,7 +15,7 @@ use super::card::{Notice, Typed};
 use super::form::{AnswerForm, Entry, Fields};
 use super::page::{Person, Visit};
 use super::{ask, card};
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// `POST /asks/ASK_ID`
 ///

@@ -14,7 +14,7 @@ use super::card::{Card, Detail, Notice, Typed};
 use super::html::{self, Html};
 use super::page::{PageName, Person, Shell, page};
 use super::sift::{Sift, SiftQuery};
-use crate::app::AppState;
+use crate::state::AppState;
 
 #[derive(Template)]
 #[template(path = "ask.html")]

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::app::AppState;
+use crate::state::AppState;
 
 use super::page;
 

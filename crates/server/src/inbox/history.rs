@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::page::{PageName, Person, Shell, page};
 use super::rows::Rows;
 use super::sift::{Sift, SiftForm, SiftQuery};
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Rows on a page.
 const PAGE: usize = 30;

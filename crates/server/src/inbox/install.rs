@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::assets;
 use super::page::{PageName, Shell, Visit, page};
 use super::words::Words;
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// `GET /manifest.webmanifest`: how the inbox is installed (W3C, Web Application Manifest). The colours are those of the
 /// light page; in the dark each page's own `theme-color` counts.

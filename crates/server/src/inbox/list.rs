@@ -19,7 +19,7 @@ use super::html::Html;
 use super::page::{PageName, Person, Shell, page};
 use super::sift::{Sift, SiftForm, SiftQuery, askers_of};
 use super::words::{Count, Words};
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Open questions on one page.
 const PAGE: usize = 200;

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::page::Person;
-use crate::app::AppState;
 use crate::metrics::Counted;
+use crate::state::AppState;
 use crate::stream::HEADERS;
 
 /// How often it is asked whether the session still holds.

@@ -16,8 +16,8 @@ use super::assets;
 use super::card::{Detail, Viewer};
 use super::preferences::Preferences;
 use super::words::{KEYS, Words};
-use crate::app::AppState;
 use crate::auth::session::{Cookies, Signed};
+use crate::state::AppState;
 
 /// Which page it is, for the script and the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use chips_protocol::{AskId, PersonId};
 
 use super::form::Fields;
 use super::page::{Person, Visit};
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Questions that one message may name: more than fit on any screen.
 const MOST: usize = 100;

@@ -15,7 +15,7 @@ use super::card::Who;
 use super::html::{self, Html, TimeAs};
 use super::page::{PageName, Person, Shell, page};
 use super::rows::Rows;
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Open questions that are shown.
 const OPEN: usize = 200;

@@ -17,7 +17,7 @@ use super::html::{self, Html, TimeAs};
 use super::page::{PageName, Person, Shell, Visit, page};
 use super::preferences::{Preferences, UNDO};
 use super::words::LANGUAGES;
-use crate::app::AppState;
+use crate::state::AppState;
 use told::{Happened, Told};
 
 #[derive(Template)]

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use super::form::Fields;
 use super::html::Html;
 use super::page::{PageName, Shell, Visit, own_path, page};
-use crate::app::AppState;
 use crate::auth::failures::RetryAfter;
 use crate::auth::session::{Before, device};
 use crate::http::Peer;
 use crate::metrics::TriedWith;
+use crate::state::AppState;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]

@@ -15,9 +15,9 @@ use sha2::{Digest, Sha256};
 use tracing::{Instrument, Span};
 
 use crate::api::{Heard, asks, events};
-use crate::app::AppState;
 use crate::auth::Caller;
 use crate::http::{ApiError, Peer};
+use crate::state::AppState;
 
 /// How long a conversation may be silent before its questions say that the asker is gone, in seconds. Between two calls a
 /// model may work for a while.

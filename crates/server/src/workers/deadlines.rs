@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Closes that are under way at the same time: enough to fill a group commit, and no more than its queue likes.
 const AT_ONCE: usize = 1024;

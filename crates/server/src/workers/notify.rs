@@ -21,10 +21,10 @@ use futures::stream::FuturesUnordered;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use crate::app::AppState;
 use crate::config::Config;
 use crate::inbox::words::{LANGUAGES, Words};
 use crate::outbound::Outbound;
+use crate::state::AppState;
 use email::{Email, Mailer};
 use message::Message;
 use tap::Taps;

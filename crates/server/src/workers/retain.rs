@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chips_store::{DropPlace, WriteError};
 
-use crate::app::AppState;
+use crate::state::AppState;
 
 /// Between two rounds.
 const EVERY: Duration = Duration::from_secs(3_600);

@@ -9,9 +9,8 @@ use chips_store::admin::{Admin, SignIn};
 use reqwest::redirect::Policy;
 use tokio_util::sync::CancellationToken;
 
-use super::{DEFAULT_LISTEN, owner, phone};
-use crate::demo::Place;
-use crate::folder::Folder;
+use crate::folder::{DEFAULT_LISTEN, Folder};
+use crate::place::{Place, owner, phone};
 use crate::{output, present};
 
 /// How long the public address may take for its reply, and the pause before it is tried again.

@@ -12,9 +12,9 @@ use url::Url;
 
 use super::told::ADDRESS;
 use super::{open, unwritten};
-use crate::app::AppState;
 use crate::inbox::page::{Person, Visit};
 use crate::inbox::words::{Words, fill};
+use crate::state::AppState;
 use crate::workers::notify::web_push::Subscription;
 
 /// Whether an endpoint is the subscription of the browser that asks.

@@ -16,11 +16,11 @@ use url::Url;
 use super::email::EmailForm;
 use super::push::{device_name, is_here};
 use super::{open, render, unwritten};
-use crate::app::AppState;
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
 use crate::inbox::words::Words;
+use crate::state::AppState;
 use crate::workers::notify::{ntfy, web_push, webhook};
 
 /// Characters of an endpoint's name.

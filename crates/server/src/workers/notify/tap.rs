@@ -23,10 +23,10 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 use super::message;
-use crate::app::AppState;
 use crate::auth::session::Cookies;
 use crate::inbox::preferences::Preferences;
 use crate::inbox::words::{Words, fill};
+use crate::state::AppState;
 
 /// How long a tap is good for where its question has no deadline, in milliseconds.
 const LONGEST_MS: i64 = 7 * 24 * 3600 * 1000;
