@@ -31,6 +31,7 @@ use std::sync::mpsc::Sender as Queue;
 use std::thread::JoinHandle;
 
 use super::*;
+use crate::postgres::node;
 use crate::postgres::tail::Tail;
 use crate::sqlite::folder;
 use pool::Pool;
@@ -235,6 +236,19 @@ impl Engine {
 
     pub(crate) fn head(&self, workspace_id: WorkspaceId) -> watch::Receiver<u64> {
         self.inner.shared.log(workspace_id).subscribe()
+    }
+
+    pub(crate) async fn head_for(&self, workspace_id: WorkspaceId, seen: u64) -> Result<u64, StoreError> {
+        let log = self.inner.shared.log(workspace_id);
+        if seen > log.head() && self.inner.shared.node.is_some() {
+            let shared = Arc::clone(&self.inner.shared);
+            let read = move |connection: &crate::sql::Connection| match rows::workspace_no(connection, workspace_id)? {
+                Some(ws_no) => node::follow(connection, &shared, workspace_id, ws_no, &shared.log(workspace_id)),
+                None => Ok(()),
+            };
+            self.inner.pool.read(read).await?;
+        }
+        Ok(log.head())
     }
 
     pub(crate) fn kept_from(&self, workspace_id: WorkspaceId) -> u64 {

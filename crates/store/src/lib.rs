@@ -271,6 +271,15 @@ impl Store {
         on!(self, backend => backend.head(workspace_id))
     }
 
+    /// The `seq` of the workspace's last event, for whoever has seen this one: where servers share the log, another one may have shown it
+    /// a moment before it came here, so that it is read here first.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub async fn head_for(&self, workspace_id: WorkspaceId, seen: u64) -> Result<u64, StoreError> {
+        on!(self, backend => backend.head_for(workspace_id, seen).await)
+    }
+
     /// The `seq` that the workspace's log begins with: 1, or what follows the last event that was dropped.
     pub fn kept_from(&self, workspace_id: WorkspaceId) -> u64 {
         on!(self, backend => backend.kept_from(workspace_id))

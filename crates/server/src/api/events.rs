@@ -189,7 +189,7 @@ pub async fn page(
     query.after = after.unwrap_or(state.store.kept_from(workspace_id) - 1);
     let limit = params.number("limit", 1..=LARGEST_PAGE)?.unwrap_or(PAGE);
     same_log(&state, &params)?;
-    not_ahead(query.after, *state.store.head(workspace_id).borrow())?;
+    not_ahead(query.after, state.store.head_for(workspace_id, query.after).await?)?;
     let heard = Heard::of(&state, &caller.identity, &method);
     heard.filtered_by(query.run_id, query.ask_id);
 
@@ -287,11 +287,11 @@ pub async fn stream(
     let resumed = last_event_id(&headers)?;
     same_log(&state, &params)?;
     // Taken before the head is looked at: what is appended from here on wakes the stream.
-    let head = state.store.head(caller.identity.sender.workspace_id);
-    let now_at = *head.borrow();
-    query.after = resumed.or(after).unwrap_or(now_at);
-    not_ahead(query.after, now_at)?;
-    let kept_from = state.store.kept_from(caller.identity.sender.workspace_id);
+    let workspace_id = caller.identity.sender.workspace_id;
+    let head = state.store.head(workspace_id);
+    query.after = resumed.or(after).unwrap_or(*head.borrow());
+    not_ahead(query.after, state.store.head_for(workspace_id, query.after).await?)?;
+    let kept_from = state.store.kept_from(workspace_id);
     if query.after + 1 < kept_from {
         return Err(gone(query.after, kept_from));
     }

@@ -51,6 +51,10 @@ pub(crate) async fn stream(
 ) -> Response {
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse::<u64>().ok());
     let wanted = resumed.or(query.ok().and_then(|query| query.0.after));
+    if let Some(seen) = wanted {
+        // Where the log can't be read up to it, the reader says so: the page begins anew.
+        let _ = state.store.head_for(person.identity().sender.workspace_id, seen).await;
+    }
     let reader = Reader::new(state, &person, wanted);
     let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
         let piece = reader.next().await?;
