@@ -10,6 +10,7 @@
 
 mod bare;
 mod held;
+mod nodes;
 mod server;
 mod wire;
 
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use server::LoadServer;
+use server::{LoadServer, Place};
 use wire::{Connection, Events};
 
 /// Bounds of a quick load.
@@ -34,6 +35,12 @@ pub struct Args {
     /// Measure many who listen instead: streams and questions a second, one such point after the other, like 1000:10
     #[arg(long, value_delimiter = ',', value_name = "STREAMS:RATE,…")]
     held: Vec<held::Point>,
+    /// Compare instead: a folder, one server on PostgreSQL, and this many on it, in the same run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    nodes: Option<u8>,
+    /// The PostgreSQL to compare with; the tests' own, where it is left out
+    #[arg(long, value_name = "URL", requires = "nodes")]
+    database: Option<String>,
     /// The longest time of one stage, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -48,7 +55,11 @@ pub struct Args {
 /// The server can't be built or started, or refuses what it is sent.
 pub fn run(args: &Args) -> Result<()> {
     let bounds = Bounds { time: Duration::from_secs(args.seconds), asks: args.asks };
-    let server = LoadServer::start(args.chips.as_deref())?;
+    let chips = server::chips(args.chips.as_deref())?;
+    if let Some(servers) = args.nodes {
+        return nodes::compare(&chips, args, servers.into(), &bounds);
+    }
+    let server = LoadServer::start(&chips, Place::Folder)?;
     if !args.held.is_empty() {
         return listened_to(server, args, &bounds);
     }
@@ -65,16 +76,17 @@ pub fn run(args: &Args) -> Result<()> {
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for &clients in &args.clients {
         for way in [Way::LongPoll, Way::Stream] {
-            println!("{}", rounds(&server, clients, way, &bounds)?);
+            println!("{}", rounds(&server, clients, way, 0, &bounds)?);
         }
     }
-    println!(
-        "\nBare: as many writes with an fdatasync each as Chips made commits, one after the other, with the bytes of the \
-         events in them; for a round two of them, with the bytes of an ask and of an answer for each client that shares a \
-         commit. Ratio: Chips by bare."
-    );
+    println!("\n{BARE}");
     afterwards(server)
 }
+
+/// What the columns beside Chips' own are.
+const BARE: &str = "Bare: as many writes with an fdatasync each as Chips made commits, one after the other, with the bytes of the \
+     events in them; for a round two of them, with the bytes of an ask and of an answer for each client that shares a commit. \
+     Ratio: Chips by bare.";
 
 /// Many who listen, and a steady trickle of questions.
 fn listened_to(server: LoadServer, args: &Args, bounds: &Bounds) -> Result<()> {
@@ -105,7 +117,7 @@ fn afterwards(mut server: LoadServer) -> Result<()> {
         server.process()?.resident >> 20,
         restart.as_secs_f64(),
     );
-    server.stop()
+    Ok(())
 }
 
 struct Bounds {
@@ -136,18 +148,18 @@ impl Seen {
 fn stage(
     clients: usize,
     bounds: &Bounds,
-    client: impl Fn(&mut dyn FnMut() -> bool) -> Result<Seen> + Sync,
+    client: impl Fn(usize, &mut dyn FnMut() -> bool) -> Result<Seen> + Sync,
 ) -> Result<(Seen, Duration)> {
     let start = Barrier::new(clients + 1);
     let each = bounds.asks.div_ceil(clients as u64);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..clients)
-            .map(|_| {
+            .map(|number| {
                 let (start, client) = (&start, &client);
                 scope.spawn(move || {
                     let mut began = None;
                     let mut done = 0;
-                    let seen = client(&mut || {
+                    let seen = client(number, &mut || {
                         let began = *began.get_or_insert_with(|| {
                             start.wait();
                             Instant::now()
@@ -177,9 +189,9 @@ fn stage(
 
 fn durable_asks(server: &LoadServer, clients: usize, bounds: &Bounds) -> Result<String> {
     let before = server.commits()?;
-    let (mut seen, took) = stage(clients, bounds, |go_on| {
+    let (mut seen, took) = stage(clients, bounds, |number, go_on| {
         let run = server.open_run()?;
-        let mut connection = Connection::open(server.address())?;
+        let mut connection = Connection::open(server.address_of(number))?;
         let mut seen = Seen::default();
         while go_on() {
             let ask = server.ask(&run);
@@ -210,17 +222,18 @@ enum Way {
     Stream,
 }
 
-fn rounds(server: &LoadServer, clients: usize, way: Way, bounds: &Bounds) -> Result<String> {
+/// Rounds, each answered so many servers further than where it was asked and is waited for.
+fn rounds(server: &LoadServer, clients: usize, way: Way, further: usize, bounds: &Bounds) -> Result<String> {
     let before = server.commits()?;
-    let (mut seen, took) = stage(clients, bounds, |go_on| {
+    let (mut seen, took) = stage(clients, bounds, |number, go_on| {
         let run = server.open_run()?;
-        let mut harness = Connection::open(server.address())?;
-        let mut person = Connection::open(server.address())?;
+        let mut harness = Connection::open(server.address_of(number))?;
+        let mut person = Connection::open(server.address_of(number + further))?;
         let mut events = match way {
             Way::LongPoll => None,
             Way::Stream => {
                 let path = format!("/v1/events/stream?type=question.answered&run_id={run}");
-                Some(Events::open(server.address(), &path, &server.harness.token)?)
+                Some(Events::open(server.address_of(number), &path, &server.harness.token)?)
             }
         };
         let mut seen = Seen::default();

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use chips_protocol::{AskId, EventId};
 use serde_json::{Value, json};
 
+use super::nodes::{Postgres, Schema};
 use super::wire::Connection;
 
 /// A participant and its token.
@@ -20,16 +21,39 @@ pub struct Participant {
     pub token: String,
 }
 
-/// `chips serve` on a folder of its own. Killed when dropped.
+/// Where a log is kept.
+#[derive(Clone, Copy)]
+pub enum Place<'a> {
+    /// In a folder of its own.
+    Folder,
+    /// In a schema of its own of this database, which this many servers share.
+    Database(&'a Postgres, usize),
+}
+
+/// `chips serve` on a log of its own, once or several times. Killed when dropped.
 pub struct LoadServer {
     chips: PathBuf,
-    child: Child,
-    address: SocketAddr,
+    nodes: Vec<Node>,
     folder: tempfile::TempDir,
+    /// The schema's URL, where the log is in one.
+    schema: Option<Schema>,
     workspace: String,
     pub harness: Participant,
     pub person: Participant,
     count: AtomicU64,
+}
+
+/// One process that serves. Killed when dropped.
+struct Node {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// What the server's process has taken of the machine.
@@ -46,18 +70,18 @@ pub struct Commits {
 }
 
 impl LoadServer {
-    /// Serves a new data folder with this `chips`, or with one that is built as this program was.
-    pub fn start(chips: Option<&Path>) -> Result<Self> {
-        let chips = match chips {
-            Some(path) => path.canonicalize().with_context(|| format!("there is no {}", path.display()))?,
-            None => build()?,
-        };
+    /// Serves a new log with this `chips`.
+    pub fn start(chips: &Path, place: Place<'_>) -> Result<Self> {
         // Not in the system's place for temporary files, which may be in memory.
         let target = chips.parent().context("the folder of the build")?;
         let folder = tempfile::Builder::new().prefix("load-").tempdir_in(target)?;
-        let data = folder.path().join("data");
+        let (schema, servers) = match place {
+            Place::Folder => (None, 1),
+            Place::Database(postgres, servers) => (Some(postgres.schema()?), servers),
+        };
+        let command = || on(chips, folder.path(), schema.as_ref());
         let run = |words: &[&str]| -> Result<Value> {
-            let output = Command::new(&chips).args(words).arg("--json").arg("--data").arg(&data).output()?;
+            let output = command().args(words).arg("--json").output()?;
             ensure!(output.status.success(), "chips {words:?}: {}", String::from_utf8_lossy(&output.stderr));
             Ok(serde_json::from_slice(&output.stdout).unwrap_or_default())
         };
@@ -71,24 +95,28 @@ impl LoadServer {
         let (workspace, harness, person) = (text("/workspace_id")?, participant("harness")?, participant("person")?);
         run(&["harness", "budget", &harness.id, "--open", "none", "--hour", "none"])?;
 
-        let (child, address) = serve(&chips, &data)?;
-        Ok(Self { chips, child, address, folder, workspace, harness, person, count: AtomicU64::new(0) })
+        let nodes = (0..servers).map(|_| serve(command())).collect::<Result<_>>()?;
+        let chips = chips.to_owned();
+        Ok(Self { chips, nodes, folder, schema, workspace, harness, person, count: AtomicU64::new(0) })
+    }
+
+    fn command(&self) -> Command {
+        on(&self.chips, self.folder.path(), self.schema.as_ref())
     }
 
     /// Ends the server as a power cut does, and serves the folder again; gives how long it took until it listened.
     pub fn restart(&mut self) -> Result<Duration> {
-        self.child.kill()?;
-        self.child.wait()?;
+        self.nodes.clear();
         let began = Instant::now();
-        (self.child, self.address) = serve(&self.chips, &self.folder.path().join("data"))?;
+        self.nodes.push(serve(self.command())?);
         Ok(began.elapsed())
     }
 
     /// Copies the data folder with `chips backup`; gives how long it took and how large the copy is.
     pub fn backup(&self) -> Result<(Duration, u64)> {
         let copy = self.folder.path().join("copy.db");
-        let mut command = Command::new(&self.chips);
-        command.arg("backup").arg(&copy).arg("--data").arg(self.folder.path().join("data"));
+        let mut command = self.command();
+        command.arg("backup").arg(&copy);
         let began = Instant::now();
         let output = command.stdin(Stdio::null()).output()?;
         let took = began.elapsed();
@@ -98,8 +126,19 @@ impl LoadServer {
         Ok((took, size))
     }
 
+    /// Where the first server listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address_of(0)
+    }
+
+    /// Where the server listens that a client of this number goes to: they go around.
+    pub fn address_of(&self, client: usize) -> SocketAddr {
+        self.nodes[client % self.nodes.len()].address
+    }
+
+    /// How many servers share the log.
+    pub fn servers(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The folder beside the data, on the same file system.
@@ -109,19 +148,18 @@ impl LoadServer {
 
     /// What the server's own figures say of its store.
     pub fn commits(&self) -> Result<Commits> {
-        Ok(Commits { commits: self.figure("chips_store_commits_total")? as u64 })
+        let figures = self.nodes.iter().map(|node| node.figure("chips_store_commits_total"));
+        Ok(Commits { commits: figures.sum::<Result<f64>>()? as u64 })
     }
 
-    /// A figure without labels, as the server has it now.
+    /// A figure without labels, as the first server has it now.
     pub fn figure(&self, name: &str) -> Result<f64> {
-        let figures = String::from_utf8(Connection::open(self.address)?.get("/metrics", "")?.ok()?)?;
-        let value = figures.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        Ok(value.with_context(|| format!("no {name}"))?.trim().parse()?)
+        self.nodes.first().context("a server")?.figure(name)
     }
 
     /// What the process has taken so far (proc_pid_stat(5)).
     pub fn process(&self) -> Result<Process> {
-        let pid = self.child.id();
+        let pid = self.nodes.first().context("a server")?.child.id();
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
         // The name may have spaces and brackets in it; what follows has none.
         let (_, fields) = stat.rsplit_once(')').context("a name in brackets")?;
@@ -141,7 +179,7 @@ impl LoadServer {
 
     /// Opens a run of the harness.
     pub fn open_run(&self) -> Result<String> {
-        self.open_run_over(&mut Connection::open(self.address)?)
+        self.open_run_over(&mut Connection::open(self.address())?)
     }
 
     /// Opens a run of the harness over a connection that is open.
@@ -188,32 +226,36 @@ impl LoadServer {
         answer["answers"] = json!([{"question_id": "delivery", "values": ["26"]}]);
         answer
     }
+}
 
-    /// Ends the server.
-    pub fn stop(mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+impl Node {
+    fn figure(&self, name: &str) -> Result<f64> {
+        let figures = String::from_utf8(Connection::open(self.address)?.get("/metrics", "")?.ok()?)?;
+        let value = figures.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(value.with_context(|| format!("no {name}"))?.trim().parse()?)
     }
 }
 
-impl Drop for LoadServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts a server on this data folder, and waits until it listens.
-fn serve(chips: &Path, data: &Path) -> Result<(Child, SocketAddr)> {
+/// `chips` on the log in a folder, or in a schema.
+fn on(chips: &Path, folder: &Path, schema: Option<&Schema>) -> Command {
     let mut command = Command::new(chips);
-    command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]);
+    match schema {
+        Some(schema) => command.env("CHIPS_DATABASE", schema.url()),
+        None => command.env("CHIPS_DATA", folder.join("data")),
+    };
+    command
+}
+
+/// Starts a server, and waits until it listens.
+fn serve(mut command: Command) -> Result<Node> {
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
     // Its log goes where this program's goes; a terminal would slow it down.
     command.env("CHIPS_LOG", std::env::var_os("CHIPS_LOG").unwrap_or_else(|| "warn".into()));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().context("what the server prints")?;
+    let mut node = Node { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
     let mut lines = BufReader::new(stdout).lines();
-    let address = loop {
+    node.address = loop {
         let line = lines.next().context("the server ended before it listened")??;
         if let Some((_, url)) = line.split_once("listening on http://") {
             break url.trim().parse().with_context(|| format!("no address: {url}"))?;
@@ -221,7 +263,18 @@ fn serve(chips: &Path, data: &Path) -> Result<(Child, SocketAddr)> {
     };
     // Whatever it prints later is read, so that it never waits for a reader.
     std::thread::spawn(move || lines.for_each(drop));
-    Ok((child, address))
+    Ok(node)
+}
+
+/// The `chips` at this path, or one that is built as this program was.
+///
+/// # Errors
+/// There is none, or it can't be built.
+pub fn chips(path: Option<&Path>) -> Result<PathBuf> {
+    match path {
+        Some(path) => path.canonicalize().with_context(|| format!("there is no {}", path.display())),
+        None => build(),
+    }
 }
 
 /// Builds `chips` in the profile of this program, and says where it is.
