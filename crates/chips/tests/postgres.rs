@@ -21,6 +21,8 @@ mod promoted;
 mod refused;
 #[path = "postgres/restarted.rs"]
 mod restarted;
+#[path = "postgres/rolling.rs"]
+mod rolling;
 #[path = "postgres/server.rs"]
 mod server;
 #[path = "postgres/team.rs"]

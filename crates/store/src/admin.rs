@@ -189,6 +189,9 @@ fn write<T>(
     act: impl FnOnce(&Transaction<'_>) -> Result<T, AdminError>,
 ) -> Result<T, AdminError> {
     let transaction = connection.transaction_to_write()?;
+    if transaction.is_postgres() {
+        crate::postgres::still_fits(&transaction)?;
+    }
     let done = act(&transaction)?;
     transaction.execute("UPDATE meta SET admin_epoch = admin_epoch + 1", [])?;
     transaction.commit()?;

@@ -1,21 +1,28 @@
 //! The schema in PostgreSQL: whose it is, how it comes to this version's layout, and whether the server keeps what it
 //! acknowledges.
 
+mod next;
 pub(crate) mod node;
 pub(crate) mod tail;
+
+use std::time::Duration;
 
 use crate::error::OpenError;
 use crate::location::{Database, Location};
 use crate::secret;
 use crate::sql::postgres::{Lock, Session, Wanted};
-use crate::sql::{Connection, Error, Result};
+use crate::sql::{Connection, Error, Kind, OptionalExtension, Result};
 use crate::sqlite::file::{self, Layout, Purpose};
 
 /// The steps to this version's layout. The first makes all of it, as a file of SQLite has it after as many steps; each after
 /// it comes as a pair. A step that has been released is never edited.
+///
+/// Where servers of an older layout may go on (`runs_from`), a step adds: columns with a default, tables, indexes, values that a
+/// check allows. It changes no column's type and writes no table anew, for their readers would find it empty for a moment.
 const STEPS: &[Step] = &[Step { layout: 4, runs_from: 4, sql: include_str!("postgres/migrations/0004_start.sql") }];
 
 /// One step.
+#[derive(Clone)]
 struct Step {
     /// The layout that it leads to.
     layout: i64,
@@ -24,9 +31,32 @@ struct Step {
     sql: &'static str,
 }
 
+/// How long a step waits for a table: who wants that one meanwhile has to wait behind it. It is less than PostgreSQL's
+/// `deadlock_timeout` (1 s), so that of two who wait for each other it is always the step that gives way.
+const STEP_WAITS: &str = "500ms";
+/// How often, and how far apart, steps are tried that found somebody in their way.
+const TRIES: u32 = 60;
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// The steps that this process knows.
+fn steps() -> &'static [Step] {
+    next::steps().unwrap_or(STEPS)
+}
+
 /// The layout that this version makes.
 fn known() -> i64 {
-    STEPS.iter().map(|step| step.layout).max().unwrap_or_default()
+    steps().iter().map(|step| step.layout).max().unwrap_or_default()
+}
+
+/// That this version must not work on what a newer one has made of the schema, where that is so.
+fn fits((layout, runs_from): (i64, i64)) -> Result<()> {
+    let known = known();
+    if layout > known && runs_from > known { Err(Error::Outgrown { layout, known }) } else { Ok(()) }
+}
+
+/// That this version may still work on the schema.
+pub(crate) fn still_fits(connection: &Connection) -> Result<()> {
+    fits(connection.query_row("SELECT layout, runs_from FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 impl Location {
@@ -107,18 +137,9 @@ fn unfit(connection: &Connection) -> Result<Option<String>> {
 /// A newer version's that this one can't work on, or something else stands there under Chips' names.
 pub(crate) fn layout(database: &Database, connection: &Connection) -> std::result::Result<Layout, OpenError> {
     let found = read(connection).map_err(|error| told(database, &error))?;
-    let known = known();
-    match found {
-        None => Ok(Layout::None),
-        Some((layout, runs_from)) if layout > known && runs_from > known => Err(told(
-            database,
-            format_args!(
-                "a newer version of Chips works on this (layout {layout}, this one knows {known}); use that version"
-            ),
-        )),
-        Some((layout, _)) if layout < known => Ok(Layout::Older),
-        Some(_) => Ok(Layout::Current),
-    }
+    let Some((layout, _)) = found else { return Ok(Layout::None) };
+    found.map_or(Ok(()), fits).map_err(|error| told(database, &error))?;
+    Ok(if layout < known() { Layout::Older } else { Layout::Current })
 }
 
 /// The layout, and the oldest one whose version may work on it.
@@ -134,34 +155,90 @@ fn read(connection: &Connection) -> Result<Option<(i64, i64)>> {
     connection.query_row("SELECT layout, runs_from FROM meta", [], |row| Ok(Some((row.get(0)?, row.get(1)?))))
 }
 
-/// Takes the steps that are missing, all in one transaction. Several servers may try at once: one of them does it.
+/// Takes the steps that are missing, all in one transaction. Several servers may try at once: one of them does it. Where somebody
+/// has held a table for long, it is tried again for a while, and let go in between: those who write meanwhile must not wait as long.
 pub(crate) fn migrate(database: &Database, connection: &mut Connection) -> std::result::Result<(), OpenError> {
-    if layout(database, connection)? == Layout::Current {
-        return Ok(());
-    }
-    let run = |connection: &Connection| -> Result<()> {
-        let session = connection.postgres().ok_or_else(|| Error::Odd("this is no PostgreSQL".to_owned()))?;
-        connection.begin_write()?;
-        session.lock(Lock::Migrate)?;
-        // Behind the lock: two that make it at once get in each other's way, IF NOT EXISTS or not.
-        session.make_schema()?;
-        let taken = read(connection)?.map_or(0, |(layout, _)| layout);
-        for step in STEPS.iter().filter(|step| step.layout > taken) {
-            connection.execute_batch(step.sql)?;
-            if taken == 0 && step.layout == STEPS[0].layout {
-                connection.execute(
-                    "INSERT INTO meta (one, layout, runs_from, log_id, key_secret, admin_epoch)
-                     VALUES (1, 0, 0, ?1, ?2, 0)",
-                    (file::new_log_id(), secret::random::<32>()),
-                )?;
-            }
-            connection.execute("UPDATE meta SET layout = ?1, runs_from = ?2", (step.layout, step.runs_from))?;
+    for tried in 1.. {
+        if layout(database, connection)? == Layout::Current {
+            break;
         }
-        connection.commit()
-    };
-    run(connection).map_err(|error| {
+        let Err(error) = take_steps(connection) else { break };
         connection.rollback();
-        told(database, &error)
+        if !matches!(error.kind(), Kind::Busy | Kind::Again) {
+            return Err(told(database, &error));
+        }
+        let holder = in_the_way(connection).map_err(|error| told(database, &error))?;
+        if tried == TRIES {
+            return Err(told(
+                database,
+                format_args!("the tables can't be brought up to date: {holder} holds them; end that, and start again"),
+            ));
+        }
+        if tried == 1 {
+            tracing::warn!(
+                holder,
+                "the tables are to be brought up to date, and somebody holds them: it is tried again"
+            );
+        }
+        #[allow(clippy::disallowed_methods)]
+        std::thread::park_timeout(BETWEEN);
+    }
+    Ok(())
+}
+
+fn take_steps(connection: &Connection) -> Result<()> {
+    let session = connection.postgres().ok_or_else(|| Error::Odd("this is no PostgreSQL".to_owned()))?;
+    connection.begin_write()?;
+    // Another one that takes steps takes as long as they take.
+    session.batch("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")?;
+    session.lock(Lock::Migrate)?;
+    session.batch(&format!("SET LOCAL lock_timeout = '{STEP_WAITS}'"))?;
+    // Behind the lock: two that make it at once get in each other's way, IF NOT EXISTS or not.
+    session.make_schema()?;
+    let found = read(connection)?;
+    found.map_or(Ok(()), fits)?;
+    let taken = found.map_or(0, |(layout, _)| layout);
+    let missing = || steps().iter().filter(move |step| step.layout > taken);
+    if taken > 0 && missing().any(|step| step.runs_from > taken) {
+        // Servers are shut out that may be running. Each of their transactions that writes has read `meta` before anything else:
+        // it is over before the steps, or begins after them and sees that it must not.
+        session.lock(Lock::Administer)?;
+        session.batch("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")?;
+    }
+    for step in missing() {
+        connection.execute_batch(step.sql)?;
+        if taken == 0 && step.layout == STEPS[0].layout {
+            connection.execute(
+                "INSERT INTO meta (one, layout, runs_from, log_id, key_secret, admin_epoch)
+                 VALUES (1, 0, 0, ?1, ?2, 0)",
+                (file::new_log_id(), secret::random::<32>()),
+            )?;
+        }
+        connection.execute("UPDATE meta SET layout = ?1, runs_from = ?2", (step.layout, step.runs_from))?;
+    }
+    connection.commit()
+}
+
+/// Who has held one of the tables for the longest time.
+fn in_the_way(connection: &Connection) -> Result<String> {
+    let found: Option<(i64, Option<String>, Option<i64>)> = connection
+        .query_row(
+            "SELECT a.pid::bigint, a.application_name, floor(extract(epoch FROM clock_timestamp() - a.xact_start))::bigint
+             FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND EXISTS (
+                 SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                 WHERE l.pid = a.pid AND l.granted AND c.relnamespace = current_schema()::regnamespace)
+             ORDER BY a.xact_start LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()?;
+    Ok(match found {
+        None => "somebody who is gone by now".to_owned(),
+        Some((pid, name, seconds)) => {
+            let name = name.filter(|name| !name.is_empty()).map(|name| format!(" ({name})")).unwrap_or_default();
+            let since = seconds.map(|seconds| format!(", in a transaction of {seconds} s,")).unwrap_or_default();
+            format!("PostgreSQL's process {pid}{name}{since}")
+        }
     })
 }
 
@@ -174,5 +251,7 @@ mod tests {
         assert_eq!(known(), file::known());
         assert!(STEPS.iter().all(|step| step.runs_from <= step.layout));
         assert!(STEPS.is_sorted_by_key(|step| step.layout));
+        // What shut a version out once lets it in with no later step.
+        assert!(STEPS.is_sorted_by_key(|step| step.runs_from));
     }
 }

@@ -11,7 +11,7 @@ use crate::home::Home;
 use crate::support::events::chosen;
 use crate::support::stream::Stream;
 use crate::support::{LIMIT, until};
-use crate::team::{Team, Told};
+use crate::team::{Ended, Team, Told};
 
 const ROUNDS: usize = 20;
 const CLIENTS: usize = 6;
@@ -100,12 +100,4 @@ fn a_server_that_is_killed_twenty_times_loses_nothing_and_the_other_one_shows_ev
     // A server that was started anew says the same.
     let fresh = team.serve();
     assert_eq!(team.harness(&fresh).log(), beside.log());
-}
-
-struct Ended<'a>(&'a AtomicBool);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }

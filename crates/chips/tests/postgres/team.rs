@@ -4,13 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::events::chosen;
 use crate::support::process::output;
 use crate::support::scene::{Api, api, seq};
-use crate::support::{Conn, Folder, LIMIT, Serve, until};
+use crate::support::stream::Stream;
+use crate::support::wait::pass;
+use crate::support::{Conn, Folder, LIMIT, Request, Response, Serve, until};
 
 /// A workspace in a database, with a person and a harness that may ask without a limit.
 pub struct Team {
@@ -38,6 +42,16 @@ impl Team {
         Serve::spawn(command(&self.folder, url, &["serve", "--listen", "127.0.0.1:0"]))
     }
 
+    /// What starts a server on this address.
+    pub fn serving(&self, listen: &str) -> Command {
+        command(&self.folder, &self.url, &["serve", "--listen", listen])
+    }
+
+    /// Where commands find nothing of whoever runs the tests.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     /// A server on a free port.
     pub fn serve(&self) -> Serve {
         self.serve_by(&self.url)
@@ -51,6 +65,77 @@ impl Team {
     /// The person, at this server.
     pub fn person(&self, serve: &Serve) -> Api {
         Api { addr: serve.addr, ..self.person.clone() }
+    }
+}
+
+/// Says that something is over, however it ends: who panics must not leave others behind who wait for it.
+pub struct Ended<'a>(pub &'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A client's connection to whichever of several places answers.
+pub struct Line<'a> {
+    places: &'a [SocketAddr],
+    at: usize,
+    /// The statuses that say to send the same again.
+    passing: &'a [u16],
+    conn: Option<Conn>,
+}
+
+impl<'a> Line<'a> {
+    /// Begins at one of these places.
+    pub fn to(places: &'a [SocketAddr], first: usize, passing: &'a [u16]) -> Self {
+        Self { places, at: first, passing, conn: None }
+    }
+
+    /// Sends a request until there is a reply to go by, each time as it is.
+    pub fn send(&mut self, request: &Request) -> Response {
+        until(LIMIT, "a reply to go by", || {
+            let conn = self.conn.take().or_else(|| Conn::open(self.places[self.at % self.places.len()]).ok());
+            let reply = conn.and_then(|mut conn| Some((conn.send(request).ok()?, conn)));
+            match reply {
+                Some((reply, conn)) if !self.passing.contains(&reply.status) => {
+                    self.conn = Some(conn);
+                    return Some(reply);
+                }
+                Some((reply, _)) if reply.status == 503 => assert!(reply.header("retry-after").is_some()),
+                _ => {}
+            }
+            self.at += 1;
+            None
+        })
+    }
+}
+
+/// Follows the log from its beginning at whichever of these places answers, as a client that resumes, until it is over; each `seq` is
+/// noted as it comes.
+pub fn follow(places: &[SocketAddr], token: &str, passing: &[u16], seen: &Mutex<Vec<u64>>, over: &AtomicBool) {
+    let mut places = places.iter().cycle();
+    while !over.load(Ordering::SeqCst) {
+        let after = seen.lock().unwrap().last().copied().unwrap_or_default();
+        let Some(mut conn) = places.next().and_then(|place| Conn::open(*place).ok()) else {
+            pass(Duration::from_millis(20));
+            continue;
+        };
+        let addr = conn.socket().peer_addr().unwrap();
+        let sent = Stream::send(&mut conn, addr, token, &format!("?after={after}"), None);
+        let mut stream = match sent.and_then(|()| Stream::answered(conn)) {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(status)) => {
+                assert!(passing.contains(&status), "the stream is refused with {status}");
+                continue;
+            }
+            Err(_) => continue,
+        };
+        while !over.load(Ordering::SeqCst)
+            && let Ok(message) = stream.next(Duration::from_millis(200))
+        {
+            seen.lock().unwrap().extend(message.map(|message| message.seq()));
+        }
     }
 }
 
@@ -111,6 +196,24 @@ impl Told {
                     return other.ok().map(|answer| answer.status);
                 }
             }
+        }
+    }
+
+    /// Asks and answers in turn, wherever the line finds somebody who takes it, for as long as `go_on` says so.
+    pub fn keep_writing(&self, line: &mut Line<'_>, harness: &Api, run: &str, go_on: impl Fn() -> bool) {
+        let mut open: Option<Value> = None;
+        while go_on() {
+            let event = match open.take() {
+                Some(ask) => harness.answer(&ask, &[chosen("fence", &["paint"])]),
+                None => harness.plain_ask(run),
+            };
+            let answer = line.send(&harness.event_request(event.to_string()));
+            assert!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.text());
+            let stored = answer.json();
+            if stored["type"] == "question.ask" {
+                open = Some(stored.clone());
+            }
+            self.acknowledged.lock().unwrap().push(stored);
         }
     }
 

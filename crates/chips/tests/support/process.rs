@@ -255,7 +255,11 @@ impl Serve {
 
     /// Runs a command that serves, and waits until it can.
     pub fn spawn(command: Command) -> Self {
-        let mut process = Process::spawn(command);
+        Self::of(Process::spawn(command))
+    }
+
+    /// A process that is to serve, once it can.
+    pub fn of(mut process: Process) -> Self {
         let addr = process.says("where it listens", |line| {
             let (_, url) = line.split_once("listening on http://")?;
             url.split_whitespace().next()?.trim_end_matches('/').parse().ok()

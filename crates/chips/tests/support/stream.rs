@@ -64,11 +64,21 @@ impl Stream {
 
     /// Takes over a connection on which the request was sent.
     pub fn on(conn: Conn) -> Self {
-        let (Response { status, headers, .. }, body) = conn.into_body().expect("an answer");
-        assert_eq!(status, 200, "{headers:?}");
+        Self::answered(conn).expect("an answer").unwrap_or_else(|status| panic!("refused with {status}"))
+    }
+
+    /// The same where a refusal is to be expected, which gives its status.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub fn answered(conn: Conn) -> io::Result<Result<Self, u16>> {
+        let (Response { status, headers, .. }, body) = conn.into_body()?;
+        if status != 200 {
+            return Ok(Err(status));
+        }
         let stream = Self { headers, body: BufReader::new(body), line: Vec::new(), partial: None };
         assert!(stream.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")));
-        stream
+        Ok(Ok(stream))
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

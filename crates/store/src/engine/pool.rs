@@ -1,7 +1,7 @@
 //! Connections for reading. None is held across an await: a read runs on a thread for blocking work from its first
 //! statement to its last.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -16,12 +16,18 @@ pub(crate) struct Pool {
     location: Arc<Location>,
     idle: Arc<Mutex<Vec<Connection>>>,
     free: Arc<Semaphore>,
+    /// Why nothing is read any more.
+    outgrown: Arc<OnceLock<String>>,
 }
 
 impl Pool {
     /// Makes room for so many connections, at least one. Those to a file are opened at once, those to a server when they are
     /// wanted first.
-    pub(crate) fn open(location: &Location, readers: usize) -> std::result::Result<Self, OpenError> {
+    pub(crate) fn open(
+        location: &Location,
+        readers: usize,
+        outgrown: Arc<OnceLock<String>>,
+    ) -> std::result::Result<Self, OpenError> {
         let readers = readers.max(1);
         let at_once = if location.folder().is_some() { readers } else { 1 };
         let connections =
@@ -30,6 +36,7 @@ impl Pool {
             location: Arc::new(location.clone()),
             idle: Arc::new(Mutex::new(connections)),
             free: Arc::new(Semaphore::new(readers)),
+            outgrown,
         })
     }
 
@@ -39,6 +46,9 @@ impl Pool {
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
         let closed = || StoreError("it is closed".to_owned());
+        if let Some(reason) = self.outgrown.get() {
+            return Err(StoreError(reason.clone()));
+        }
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| closed())?;
         let (idle, location) = (Arc::clone(&self.idle), Arc::clone(&self.location));
         let task = tokio::task::spawn_blocking(move || {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use chips_protocol::{AskId, WorkspaceId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     /// Commits that appended something.
     pub(crate) appended: watch::Sender<u64>,
     pub(crate) rehearsal: Rehearsal,
+    /// Why this process may not work on the database any more.
+    pub(crate) outgrown: Arc<OnceLock<String>>,
     /// This process among those that share a database. A folder is one process's alone.
     pub(crate) node: Option<Node>,
     logs: RwLock<HashMap<WorkspaceId, Arc<Log>>>,
@@ -70,6 +72,7 @@ impl Shared {
             access: watch::Sender::new(epoch),
             appended: watch::Sender::new(0),
             rehearsal: Rehearsal::default(),
+            outgrown: Arc::default(),
             node,
             logs: RwLock::default(),
         }

@@ -70,7 +70,7 @@ pub(super) fn open(location: &Location, options: &Options) -> Result<Inner, Open
     let shared = load().map_err(|error| told(&error))?.ok_or_else(|| OpenError::Empty(location.clone()))?;
 
     let no_thread = |error: std::io::Error| location.told(&sql::Error::Odd(error.to_string()));
-    let pool = Pool::open(location, options.readers)?;
+    let pool = Pool::open(location, options.readers, Arc::clone(&shared.outgrown))?;
     let checkpoints = match (location.folder(), connection.sqlite_mut()) {
         (Some(dir), Some(writer)) => {
             // What a process that is gone had claimed. Beside other servers it may be one of theirs, and is free in a minute.

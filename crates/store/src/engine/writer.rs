@@ -267,7 +267,9 @@ impl Writer {
         if let Some(checkpoints) = checkpoints {
             checkpoints.end();
         }
-        if let (Some(node), Some(session)) = (&self.shared.node, connection.postgres()) {
+        if let (Some(node), Some(session), None) =
+            (&self.shared.node, connection.postgres(), self.shared.outgrown.get())
+        {
             node.leave(session);
         }
         if let Err(error) = connection.close() {
@@ -414,13 +416,13 @@ impl Writer {
     fn attempt(&mut self, tasks: &mut [Box<dyn Task>], savepoint: Savepoint) -> Attempt {
         self.rehearse();
         let watch = Stopwatch::start();
-        let mut begun = self.connection.begin_write();
+        let mut begun = node::begin_work(&self.connection);
         if self.shared.node.is_some() {
             self.state.places.clear();
             // The session may have ended long ago: that says nothing about the database as it is now.
             if begun.as_ref().is_err_and(|error| error.kind() == Kind::Gone) {
                 self.reconnect();
-                begun = self.connection.begin_write();
+                begun = node::begin_work(&self.connection);
             }
         }
         let Self { connection, shared, state, staged, .. } = self;
@@ -568,7 +570,7 @@ fn rolls_back(error: &Error) -> bool {
 
 /// Whether some of a group may get through where the whole did not.
 fn worth_splitting(error: &Error) -> bool {
-    !matches!(error.kind(), Kind::Busy | Kind::Gone | Kind::Again)
+    !matches!(error.kind(), Kind::Busy | Kind::Gone | Kind::Again | Kind::Outgrown)
 }
 
 fn unavailable(error: &Error) -> WriteError {
@@ -580,7 +582,7 @@ fn unavailable(error: &Error) -> WriteError {
         Kind::Busy => "another process holds what this one needs of the database".to_owned(),
         Kind::ReadOnly => "the database can't be written: it is a standby now".to_owned(),
         Kind::Gone => "the database can't be reached".to_owned(),
-        Kind::Again | Kind::Duplicate | Kind::Other => error.to_string(),
+        Kind::Again | Kind::Duplicate | Kind::Outgrown | Kind::Other => error.to_string(),
     };
     WriteError::Unavailable { reason, retry_after_s: RETRY_AFTER_S }
 }

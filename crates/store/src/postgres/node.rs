@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chips_core::ask;
@@ -14,7 +14,7 @@ use crate::engine::shared::{Log, Shared};
 use crate::engine::writer::{Effect, State, Work};
 use crate::sql::postgres::{Session, Wanted};
 use crate::sql::{Connection, Error, OptionalExtension, Result};
-use crate::{DeadlineChange, Location, Record, secret};
+use crate::{DeadlineChange, Location, Record, postgres, secret};
 
 /// How often a group that met another server's is run again at once.
 pub(crate) const MEETINGS: u32 = 5;
@@ -62,6 +62,34 @@ impl Node {
         if let Err(error) = told {
             tracing::debug!(%error, "could not say that this process ends");
         }
+    }
+}
+
+/// Begins what a server writes: not on what a newer version has made its own.
+pub(crate) fn begin_work(connection: &Connection) -> Result<()> {
+    let Some(session) = connection.postgres() else { return connection.begin_write() };
+    let fits = session.begin_beside().and_then(postgres::fits);
+    if fits.is_err() {
+        connection.rollback();
+    }
+    fits
+}
+
+/// Where a newer version has made the schema its own, says so and has this server stop: nothing is read or written any more, streams
+/// and waits end, and whoever comes is told.
+pub(crate) fn outgrown(connection: &Connection, shared: &Shared) -> Result<bool> {
+    match postgres::still_fits(connection) {
+        Err(error @ Error::Outgrown { .. }) => {
+            let reason = error.to_string();
+            tracing::error!(reason, "this server stops reading and writing, and has to be replaced");
+            shared.figures.writable.store(false, Ordering::Relaxed);
+            // One that stopped before stays stopped.
+            let _ = shared.outgrown.set(reason);
+            // Whoever follows or waits looks anew whether they may.
+            shared.access.send_modify(|_| ());
+            Ok(true)
+        }
+        other => other.map(|()| false),
     }
 }
 

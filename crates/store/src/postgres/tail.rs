@@ -105,10 +105,16 @@ impl Reader {
         let Some(node) = &self.shared.node else { return Ok(()) };
         session.batch(&format!("LISTEN {}", node.channel))?;
         self.looked = None;
+        if node::outgrown(connection, &self.shared)? {
+            return Ok(());
+        }
         loop {
             node::follow_all(connection, &self.shared)?;
             if self.looked.is_none_or(|looked| looked.nanoseconds() >= LOOK_NS) {
                 self.looked = Some(Stopwatch::start());
+                if node::outgrown(connection, &self.shared)? {
+                    return Ok(());
+                }
                 self.look(connection)?;
             }
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {

@@ -18,6 +18,11 @@ pub(crate) enum Error {
     Unreachable(String),
     /// The commit may or may not have happened.
     Unknown(String),
+    /// A newer version has made of the schema what this one must not work on.
+    Outgrown {
+        layout: i64,
+        known: i64,
+    },
 }
 
 /// What kind of error it is, as far as it matters.
@@ -35,6 +40,8 @@ pub(crate) enum Kind {
     Again,
     /// What is there already.
     Duplicate,
+    /// A newer version's.
+    Outgrown,
     /// Anything else.
     Other,
 }
@@ -58,6 +65,12 @@ impl Error {
                 {
                     Kind::Again
                 }
+                // Prepared before the schema changed, or forgotten by the server.
+                Some(code)
+                    if *code == SqlState::FEATURE_NOT_SUPPORTED || *code == SqlState::INVALID_SQL_STATEMENT_NAME =>
+                {
+                    Kind::Again
+                }
                 Some(code) if *code == SqlState::UNIQUE_VIOLATION => Kind::Duplicate,
                 // The server ends the session, or never let it begin.
                 Some(code) if ["57P", "08", "53300", "25P03"].iter().any(|class| code.code().starts_with(class)) => {
@@ -67,6 +80,7 @@ impl Error {
                 None => Kind::Gone,
             },
             Self::Unreachable(_) => Kind::Gone,
+            Self::Outgrown { .. } => Kind::Outgrown,
             Self::NoRows | Self::Odd(_) | Self::Unknown(_) => Kind::Other,
         }
     }
@@ -92,6 +106,10 @@ impl std::fmt::Display for Error {
             },
             Self::NoRows => f.write_str("a row is missing"),
             Self::Odd(text) | Self::Unreachable(text) | Self::Unknown(text) => f.write_str(text),
+            Self::Outgrown { layout, known } => write!(
+                f,
+                "a newer version of Chips works on this (layout {layout}, this one knows {known}); use that version"
+            ),
         }
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use postgres::config::TargetSessionAttrs;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Row};
+use postgres::{Client, Row, SimpleQueryMessage};
 
 use super::postgres_tls::Tls;
-use super::{Error, Result, Value};
+use super::{Error, Kind, Result, Value};
 use crate::location::Database;
 
 /// How long it may take to reach the server, where the URL says nothing else.
@@ -159,6 +159,25 @@ impl Session {
         Ok(())
     }
 
+    /// Begins what a server writes, and tells how far the schema was brought and which layout's versions may work on it: in one go,
+    /// and before anything else is looked at, so that a step that shuts this version out comes before all of it or after.
+    pub(crate) fn begin_beside(&self) -> Result<(i64, i64)> {
+        const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT layout, runs_from FROM meta";
+        self.open.set(true);
+        let told = self.with(|client| client.simple_query(BEGIN)).and_then(|messages| {
+            let number = |row: &postgres::SimpleQueryRow, at| row.get(at).and_then(|text| text.parse().ok());
+            let found = messages.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some((number(row, 0)?, number(row, 1)?)),
+                _ => None,
+            });
+            found.ok_or(Error::NoRows)
+        });
+        if told.is_err() {
+            self.rollback();
+        }
+        told
+    }
+
     /// Commits. [`Error::Unknown`] where it can't be said whether that happened, or whether it lasts.
     pub(crate) fn commit(&self) -> Result<()> {
         self.unwaited.store(false, Ordering::SeqCst);
@@ -246,7 +265,12 @@ impl Session {
             }
         };
         let params: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
-        self.with(|client| act(client, &statement, &params))
+        let done = self.with(|client| act(client, &statement, &params));
+        if done.as_ref().is_err_and(|error| error.kind() == Kind::Again) {
+            // It may have been prepared for a schema that was another one.
+            self.prepared.borrow_mut().clear();
+        }
+        done
     }
 
     pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize> {
