@@ -5,7 +5,15 @@
 
 #[path = "fronts/front.rs"]
 mod front;
+#[path = "../../../tests/postgres/home.rs"]
+mod home;
+#[path = "fronts/nodes.rs"]
+mod nodes;
 mod support;
+// It has more in it than what stands in front of several servers needs.
+#[allow(dead_code)]
+#[path = "postgres/team.rs"]
+mod team;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

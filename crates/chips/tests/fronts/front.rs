@@ -47,15 +47,23 @@ fn put(text: &str, place: &str, other: &str) -> String {
     text.replace(place, other)
 }
 
-/// nginx on this address before this server; its port for plain http is a free one.
+/// nginx on this address before this server.
 pub fn nginx(folder: &Path, at: SocketAddr, server: SocketAddr) -> Process {
-    let mut site = deployed("nginx.conf");
+    nginx_by("nginx.conf", folder, at, &[("127.0.0.1:7070", server)])
+}
+
+/// nginx with a file of `deploy/`, on this address before these servers, each in the place of one that the file names; its port for
+/// plain http is a free one.
+pub fn nginx_by(name: &str, folder: &Path, at: SocketAddr, servers: &[(&str, SocketAddr)]) -> Process {
+    let mut site = deployed(name);
+    for (place, server) in servers {
+        site = put(&site, place, &server.to_string());
+    }
     for (place, other) in [
         ("listen 443 ssl http2;", format!("listen {at} ssl http2;")),
         ("    listen [::]:443 ssl http2;\n", String::new()),
         ("listen 80;", format!("listen {};", free_port())),
         ("    listen [::]:80;\n", String::new()),
-        ("http://127.0.0.1:7070", format!("http://{server}")),
         ("/etc/letsencrypt/live/chips.example.com/fullchain.pem", format!("{TLS}/server.pem")),
         ("/etc/letsencrypt/live/chips.example.com/privkey.pem", format!("{TLS}/server.key.pem")),
     ] {
