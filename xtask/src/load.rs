@@ -11,6 +11,7 @@
 mod bare;
 mod held;
 mod nodes;
+mod people;
 mod server;
 mod wire;
 
@@ -41,6 +42,9 @@ pub struct Args {
     /// The PostgreSQL to compare with; the tests' own, where it is left out
     #[arg(long, value_name = "URL", requires = "nodes")]
     database: Option<String>,
+    /// Measure a workspace of so many people instead, which takes some minutes to make where there are 100000
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with_all = ["held", "nodes"], value_name = "N")]
+    people: Option<u64>,
     /// The longest time of one stage, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -59,7 +63,12 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(servers) = args.nodes {
         return nodes::compare(&chips, args, servers.into(), &bounds);
     }
-    let server = LoadServer::start(&chips, Place::Folder)?;
+    let mut server = LoadServer::start(&chips, Place::Folder)?;
+    if let Some(people) = args.people {
+        let people = usize::try_from(people)?;
+        let cookie = server.fill(people)?;
+        return people::measure(&mut server, people, &cookie);
+    }
     if !args.held.is_empty() {
         return listened_to(server, args, &bounds);
     }

@@ -17,9 +17,12 @@ pub struct Place {
     pub reachable: bool,
 }
 
-/// The oldest workspace and who owns it; where no owner is left, its oldest person.
+/// The oldest workspace that was not erased and who owns it; where no owner is left, its oldest person.
 pub fn owner(admin: &mut Admin) -> anyhow::Result<Option<(WorkspaceId, PersonId)>> {
-    let Some(workspace) = admin.workspaces()?.first().map(|workspace| workspace.workspace_id) else { return Ok(None) };
+    let workspaces = admin.workspaces()?;
+    let Some(workspace) = workspaces.iter().find(|one| !one.disabled).map(|one| one.workspace_id) else {
+        return Ok(None);
+    };
     let mut persons = admin.persons(Some(workspace))?;
     persons.retain(|person| !person.disabled);
     let person = persons.iter().find(|person| person.note.contains("owner")).or(persons.first());

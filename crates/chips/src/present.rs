@@ -187,7 +187,7 @@ fn table(kind: Kind, listed: &[Listed], columns: Option<usize>) -> String {
         let since = one.created_at.to_string();
         let mut notes = vec![output::one_line(&one.note)];
         if one.disabled {
-            notes.push("disabled".to_owned());
+            notes.push(if kind == Kind::Workspace { "erased" } else { "disabled" }.to_owned());
         }
         notes.retain(|note| !note.is_empty());
         let mut row = vec![

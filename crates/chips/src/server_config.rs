@@ -224,7 +224,11 @@ pub fn read_for_simulation(flags: &Flags) -> Result<ForSimulation, Vec<Fault>> {
 /// What the values say together, where they don't contradict each other.
 fn together(values: &layers::Values) -> Result<Settings, Fault> {
     let settings = Settings::of(values)?;
-    settings.server().check().map_err(|message| Fault { at: String::new(), message })?;
+    settings.server().judge().map_err(|misfit| {
+        // What nobody said is in the default text, where there is nothing to mend.
+        let said = values.given(misfit.key).filter(|given| given.layer > Layer::Default);
+        Fault { at: said.map(|given| given.at.clone()).unwrap_or_default(), message: misfit.message }
+    })?;
     Ok(settings)
 }
 

@@ -50,3 +50,44 @@ fn sessions_can_be_left_behind_and_a_missing_folder_is_told() {
     let refused = empty.refused(&["restore", "/nowhere/copy.db"], 1);
     assert!(refused.contains("/nowhere/copy.db"), "{refused}");
 }
+
+#[test]
+fn a_backup_in_the_data_folder_is_warned_of_and_takes_no_name_of_chips_own() {
+    let machine = Machine::new();
+    machine.text(&["init"]);
+    let inside = |name: &str| machine.data().join(name).to_string_lossy().into_owned();
+    for name in ["chips.db-wal", "chips.db.layout-1", "chips.db-journal"] {
+        let refused = machine.refused(&["backup", &inside(name)], 1);
+        assert!(refused.contains("give another"), "{refused}");
+        assert!(!machine.data().join(name).exists());
+    }
+    let output = machine.run(&["backup", &inside("monday.db")]);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("lies in the data folder"));
+    let elsewhere = machine.home().join("chips.db.monday").to_string_lossy().into_owned();
+    assert_eq!(String::from_utf8_lossy(&machine.run(&["backup", &elsewhere]).stderr), "");
+}
+
+#[test]
+fn a_database_that_was_cut_to_nothing_is_no_first_start_and_a_backup_takes_its_place() {
+    let machine = Machine::new();
+    machine.serve(&[]).terminate();
+    let copy = machine.home().join("copy.db").to_string_lossy().into_owned();
+    machine.text(&["backup", &copy]);
+    let database = machine.data().join("chips.db");
+    std::fs::write(&database, "").unwrap();
+    for words in [&["serve"][..], &["init"], &["backup", "another.db"], &["person", "list"], &["doctor"]] {
+        let output = machine.run(words);
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap()).concat();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("the file is empty, though the folder was in use"), "{said}");
+    }
+    assert_eq!(std::fs::metadata(&database).unwrap().len(), 0);
+    machine.text(&["restore", &copy]);
+    assert!(machine.text(&["person", "list"]).contains("Owner"));
+    // A first start that was cut short is one all the same.
+    let machine = Machine::new();
+    std::fs::create_dir(machine.data()).unwrap();
+    std::fs::write(machine.data().join("chips.db"), "").unwrap();
+    std::fs::write(machine.data().join("lock"), "4242\n").unwrap();
+    machine.serve(&[]).terminate();
+}

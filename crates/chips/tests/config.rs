@@ -198,4 +198,9 @@ fn a_secret_is_told_where_everybody_can_read_it_and_never_shown() {
     assert!(code == 1 && report["faults"][0]["message"].as_str().unwrap().contains("are both set"), "{report}");
     let (code, report) = checked(&machine, file, &[], &[]);
     assert!(code == 1 && report["faults"][0]["message"].as_str().unwrap().contains("smtp.password_file"), "{report}");
+    assert!(report["faults"][0]["at"].as_str().unwrap().ends_with("chips.toml:4"), "{report}");
+    // Where it does not start for another reason, it is told all the same.
+    let refused = machine.refused(&["serve", "--smtp-password", "hunter2", "--smtp-host", "mail.example.com"], 1);
+    assert!(refused.contains("--smtp-host: ") && refused.contains("warning: --smtp-password: stands in the arguments"));
+    assert!(!refused.contains("hunter2"));
 }

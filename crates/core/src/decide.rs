@@ -13,7 +13,6 @@ use chips_protocol::{
 use crate::access::{Access, Sender, Who};
 use crate::ask::{AskFacts, RunFacts};
 use crate::budget::{self, Usage};
-use crate::erase::is_erased_ask;
 use crate::refusal::Refusal;
 
 pub use equal::{differs, same_ask, same_event};
@@ -37,6 +36,8 @@ pub struct Known {
     pub access: Option<Access>,
     /// The harness's budget; only needed for an ask.
     pub usage: Option<Usage>,
+    /// Whether texts of the first of `by_key`, `by_id` and `ask` that is there were erased.
+    pub erased: bool,
 }
 
 /// What is to be done.
@@ -132,10 +133,10 @@ fn write(known: &Known, sender: &Sender, draft: &Draft, now: Timestamp, fresh: E
         return Decision::refuse(refusal);
     }
     if let Some(event) = &known.by_key {
-        return Decision::replay(event, differs(event, draft));
+        return Decision::replay(event, differs(event, draft, known.erased));
     }
     if let Some((event, own)) = &known.by_id {
-        return if *own && same_event(event, draft) {
+        return if *own && same_event(event, draft, known.erased) {
             Decision::replay(event, false)
         } else {
             Decision::refuse(Refusal::EventIdConflict)
@@ -184,7 +185,7 @@ fn open(known: &Known, sender: &Sender, draft: &Draft, now: Timestamp) -> Decisi
     let DraftContent::QuestionAsk(ask) = &draft.content else { return Decision::nothing() };
     if let Some(facts) = &known.ask {
         let own = sender.who == Who::Harness(facts.harness_id);
-        return if own && same_ask(&facts.event, ask, draft.run_id) {
+        return if own && same_ask(&facts.event, ask, draft.run_id, known.erased) {
             Decision::replay(&facts.event, false)
         } else {
             Decision::refuse(Refusal::AskIdConflict)
@@ -258,7 +259,7 @@ fn close(known: &Known, sender: &Sender, draft: &Draft, now: Timestamp, fresh: E
     if let Some(winner) = expired.clone().map(Arc::new).or_else(|| facts.closed_by.clone()) {
         let late = match sender.who {
             // Beside an ask whose texts were erased nothing is kept: its questions are not known any more.
-            Who::Person(person) if faults.is_empty() && !facts.ask().is_some_and(is_erased_ask) => Some(LateAnswer {
+            Who::Person(person) if faults.is_empty() && !known.erased => Some(LateAnswer {
                 by: chips_protocol::ParticipantId::Person(person),
                 at: now,
                 answers: answer.answers.clone(),

@@ -2,8 +2,11 @@
 //!
 //! An erased event is still an event of the protocol: what must be unique stays unique, an answer still names an option of
 //! its question, and which option was chosen can be told by its place. Erasing what was erased changes nothing.
+//!
+//! A client may write `[erased]` as well. So what a text says is never enough to take it for erased: it is told by what is kept
+//! of erasures, and only what says `[erased]` needs to be looked up there.
 
-use chips_protocol::{Answer, QuestionAsk};
+use chips_protocol::{Answer, Content, Event, QuestionAsk};
 
 /// What stands where a text was erased. Where texts must differ, a space and a number from 1 follow.
 pub const ERASED: &str = "[erased]";
@@ -13,17 +16,26 @@ fn numbered(nth: usize) -> String {
     format!("{ERASED} {}", nth + 1)
 }
 
-/// Whether a text was erased, as far as it can tell.
-pub fn is_erased(text: &str) -> bool {
+/// Whether a text says that it was erased.
+pub fn says_erased(text: &str) -> bool {
     text.strip_prefix(ERASED).is_some_and(|rest| {
         let number = rest.strip_prefix(' ').unwrap_or_default();
         rest.is_empty() || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     })
 }
 
-/// Whether the texts of an ask were erased, as far as they can tell.
-pub fn is_erased_ask(ask: &QuestionAsk) -> bool {
-    ask.questions.iter().all(|question| is_erased(&question.prompt) && is_erased(&question.question_id))
+/// Whether an event says that texts of it were erased: all of an ask's, or of an answer at least what was typed. Where it does not,
+/// none were.
+pub fn event_says_erased(event: &Event) -> bool {
+    match &event.content {
+        Content::QuestionAsk(ask) => {
+            ask.questions.iter().all(|question| says_erased(&question.prompt) && says_erased(&question.question_id))
+        }
+        Content::QuestionAnswered(answered) => answered
+            .answers
+            .iter()
+            .any(|answer| says_erased(&answer.question_id) || answer.free_text.as_deref().is_some_and(says_erased)),
+    }
 }
 
 /// Erases every text of an ask: prompts, labels, values, descriptions, defaults and question ids. How many questions and
@@ -73,12 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_erased_is_told_from_what_was_not() {
+    fn what_says_that_it_was_erased_is_told_from_what_does_not() {
         for erased in ["[erased]", "[erased] 1", "[erased] 12"] {
-            assert!(is_erased(erased), "{erased}");
+            assert!(says_erased(erased), "{erased}");
         }
         for text in ["", "erased", "[erased] ", "[erased]1", "[erased] x", "[erased] 1 ", " [erased]", "[Erased]"] {
-            assert!(!is_erased(text), "{text}");
+            assert!(!says_erased(text), "{text}");
         }
     }
 }

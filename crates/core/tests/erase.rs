@@ -167,7 +167,9 @@ proptest! {
         let (after, after_closed) = (event(Content::QuestionAsk(erased.clone())), event(answered(silent.clone())));
         valid_and_silent(&after);
         valid_and_silent(&after_closed);
-        assert!(erase::is_erased_ask(&erased) && !erase::is_erased_ask(&whole));
+        assert!(erase::event_says_erased(&after) && !erase::event_says_erased(&asked));
+        assert_eq!(erase::event_says_erased(&after_closed), !answers.is_empty());
+        assert!(!erase::event_says_erased(&closed));
 
         // Which option was chosen, and which is the default, is told by its place.
         let place = |ask: &QuestionAsk, answer: &Answer| -> (usize, Vec<usize>) {
@@ -193,16 +195,21 @@ proptest! {
         assert_eq!((&again, &again_silent), (&erased, &silent));
 
         // Whoever repeats a write gets what is stored, and no conflict.
-        assert!(same_ask(&after, &whole, after.envelope.run_id));
-        assert!(same_event(&after, &draft(&asked)) && !differs(&after, &draft(&asked)));
-        assert!(same_event(&after_closed, &draft(&closed)) && !differs(&after_closed, &draft(&closed)));
+        let run = after.envelope.run_id;
+        assert!(same_ask(&after, &whole, run, true));
+        assert!(same_event(&after, &draft(&asked), true) && !differs(&after, &draft(&asked), true));
+        assert!(same_event(&after_closed, &draft(&closed), true) && !differs(&after_closed, &draft(&closed), true));
         // What has another shape is still another.
         let mut other = whole.clone();
         other.timeout_seconds = Some(61.into());
-        assert!(!same_ask(&after, &other, after.envelope.run_id));
+        assert!(!same_ask(&after, &other, run, true));
         let mut other = whole.clone();
         other.questions.push(question(4, &shapes[0]));
-        assert!(!same_ask(&after, &other, after.envelope.run_id));
+        assert!(!same_ask(&after, &other, run, true));
+        // What a client wrote so itself is a text like any other.
+        assert!(!same_ask(&after, &whole, run, false) && same_ask(&after, &erased, run, false));
+        assert!(differs(&after, &draft(&asked), false) && !differs(&after, &draft(&after), false));
+        assert_eq!(differs(&after_closed, &draft(&closed), false), !answers.is_empty());
 
         // What a person typed can be erased alone.
         let mut untyped = answers.clone();

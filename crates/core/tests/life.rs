@@ -215,6 +215,7 @@ impl World {
                 budget: Budget { open: 0, open_limit: Some(100), hour: 0, hour_limit: Some(600) },
                 oldest: None,
             }),
+            erased: false,
         }
     }
 

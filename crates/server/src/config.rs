@@ -111,6 +111,14 @@ impl Config {
     /// # Errors
     /// What is wrong and the ways out, for whoever typed it.
     pub fn check(&self) -> Result<(), String> {
+        self.judge().map_err(|misfit| misfit.message)
+    }
+
+    /// The same, and which key it is about.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn judge(&self) -> Result<(), Misfit> {
         if let Some(url) = &self.public_url {
             let plain = matches!(url.scheme(), "http" | "https")
                 && url.host_str().is_some_and(|host| !host.is_empty())
@@ -120,37 +128,63 @@ impl Config {
                 && url.username().is_empty()
                 && url.password().is_none();
             if !plain {
-                return Err(format!(
-                    "--public-url {url} must be http or https, a host and perhaps a port, and nothing else, \
+                return Err(Misfit::of(
+                    "public_url",
+                    format!(
+                        "--public-url {url} must be http or https, a host and perhaps a port, and nothing else, \
                      like https://chips.example.com"
+                    ),
                 ));
             }
             if url.scheme() == "http" && !self.insecure && !is_loopback(url) {
-                return Err(format!(
-                    "--public-url {url} is plain http: tokens and answers would travel in the clear. \
+                return Err(Misfit::of(
+                    "public_url",
+                    format!(
+                        "--public-url {url} is plain http: tokens and answers would travel in the clear. \
                      Give its https address, or say --insecure if the network is yours alone"
+                    ),
                 ));
             }
         }
         for name in &self.allow_hosts {
-            allowed_host(name).map_err(|takes| format!("--allow-host {name} must be {takes}"))?;
+            allowed_host(name)
+                .map_err(|takes| Misfit::of("allow_host", format!("--allow-host {name} must be {takes}")))?;
         }
         for url in &self.allow_outbound {
-            outbound_origin(url.as_str()).map_err(|takes| format!("--allow-outbound {url} must be {takes}"))?;
+            outbound_origin(url.as_str())
+                .map_err(|takes| Misfit::of("allow_outbound", format!("--allow-outbound {url} must be {takes}")))?;
         }
         if let Some(smtp) = &self.smtp {
-            smtp.check()?;
+            smtp.judge()?;
         }
         if !self.listen.ip().is_loopback() && !self.insecure && !self.https() {
-            return Err(format!(
-                "{} can be reached from other machines, and tokens and answers would travel in the clear. \
+            return Err(Misfit::of(
+                "listen",
+                format!(
+                    "{} can be reached from other machines, and tokens and answers would travel in the clear. \
                  Listen on 127.0.0.1:{port} instead; or put a proxy with a certificate in front and give its address \
                  with --public-url https://…; or say --insecure if the network is yours alone",
-                self.listen,
-                port = self.listen.port(),
+                    self.listen,
+                    port = self.listen.port(),
+                ),
             ));
         }
         Ok(())
+    }
+}
+
+/// Why values that are each right don't fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The key that it is about, as the documented configuration names it: `smtp.username`.
+    pub key: &'static str,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+impl Misfit {
+    fn of(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, message: message.into() }
     }
 }
 

@@ -82,13 +82,13 @@ pub struct Listed {
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Whether it may still act (a space, a workspace: always).
+    /// Whether it can't act any more: it was disabled, or as a workspace erased.
     pub disabled: bool,
     /// What else is worth a column: `owner`, `closed, 3 members`, `open 100, hour 600`.
     pub note: String,
 }
 
-pub use copy::{Backup, Keep, back_up, restore};
+pub use copy::{Backup, Keep, back_up, is_within, restore};
 pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
 pub use webhooks::Webhook;
@@ -226,12 +226,15 @@ impl Admin {
         Ok(Self { location, connection })
     }
 
-    /// The only workspace, or the one named.
+    /// The only workspace that was not erased, or the one named.
     ///
     /// # Errors
     /// There are several and none is named, or no such workspace.
     pub fn workspace(&mut self, named: Option<WorkspaceId>) -> Result<WorkspaceId, AdminError> {
-        let all = self.workspaces()?;
+        let mut all = self.workspaces()?;
+        if named.is_none() && all.iter().any(|listed| !listed.disabled) {
+            all.retain(|listed| !listed.disabled);
+        }
         match (named, all.as_slice()) {
             (Some(id), all) if all.iter().any(|listed| listed.workspace_id == id) => Ok(id),
             (Some(id), _) => Err(AdminError::NotFound(format!("there is no workspace {id}"))),
@@ -253,10 +256,10 @@ impl Admin {
     /// Adds a person, with a token and a way to sign in.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters.
+    /// The name is blank or longer than 100 characters, or the workspace was erased.
     pub fn add_person(&mut self, workspace: WorkspaceId, name: &str) -> Result<(Issued<PersonId>, SignIn), AdminError> {
         write(&mut self.connection, |transaction| {
-            let ws_no = acts::workspace_no(transaction, workspace)?;
+            let ws_no = acts::live_workspace(transaction, workspace)?;
             acts::add_person(transaction, ws_no, name, false)
         })
     }
@@ -264,10 +267,10 @@ impl Admin {
     /// Adds a harness, with a token.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters.
+    /// The name is blank or longer than 100 characters, or the workspace was erased.
     pub fn add_harness(&mut self, workspace: WorkspaceId, name: &str) -> Result<Issued<HarnessId>, AdminError> {
         write(&mut self.connection, |transaction| {
-            let ws_no = acts::workspace_no(transaction, workspace)?;
+            let ws_no = acts::live_workspace(transaction, workspace)?;
             acts::add_harness(transaction, ws_no, name)
         })
     }
@@ -275,7 +278,7 @@ impl Admin {
     /// Adds a space: open without members, closed with.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters, or a member is no person of the workspace.
+    /// The name is blank or longer than 100 characters, a member is no person of the workspace, or that was erased.
     pub fn add_space(
         &mut self,
         workspace: WorkspaceId,
@@ -283,7 +286,7 @@ impl Admin {
         members: &[PersonId],
     ) -> Result<SpaceId, AdminError> {
         write(&mut self.connection, |transaction| {
-            let ws_no = acts::workspace_no(transaction, workspace)?;
+            let ws_no = acts::live_workspace(transaction, workspace)?;
             acts::add_space(transaction, ws_no, name, members)
         })
     }

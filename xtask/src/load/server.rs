@@ -104,6 +104,21 @@ impl LoadServer {
         on(&self.chips, self.folder.path(), self.schema.as_ref())
     }
 
+    /// Makes so many people in the workspace while nobody serves it; gives the cookie of one of them.
+    pub fn fill(&mut self, people: usize) -> Result<String> {
+        self.nodes.clear();
+        super::people::fill(&self.folder.path().join("data"), &self.workspace, people)
+    }
+
+    /// Gives the harness a webhook, so that each question is looked at for who is to be told. It is for answers: nothing is sent of asks.
+    pub fn add_webhook(&self) -> Result<()> {
+        let mut command = self.command();
+        command.args(["harness", "webhook", "add", &self.harness.id, "https://chips.example.com/hook", "--json"]);
+        let output = command.stdin(Stdio::null()).output()?;
+        ensure!(output.status.success(), "chips harness webhook add: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
     /// Ends the server as a power cut does, and serves the folder again; gives how long it took until it listened.
     pub fn restart(&mut self) -> Result<Duration> {
         self.nodes.clear();

@@ -77,6 +77,13 @@ impl Connection {
         self.read()
     }
 
+    /// Sends a GET as a browser of somebody who is signed in, and reads the page.
+    pub fn get_as(&mut self, path: &str, cookie: &str) -> Result<Vec<u8>> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", self.address);
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.read()?.ok()
+    }
+
     /// Reads the next answer, whose length must be told.
     pub fn read(&mut self) -> Result<Answer> {
         let (status, length) = self.head()?;

@@ -43,5 +43,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         output::line(output::one_line(&format!("{file}: {} events, {} bytes, checked", made.events, made.bytes)))?;
     }
+    if admin::is_within(&args.file, folder.path()) {
+        output::note(
+            "chips: warning: this lies in the data folder: what takes the folder takes the copy along, and `chips erase` asks for it to \
+             be gone. Move it elsewhere",
+        );
+    }
     Ok(exit::DONE.into())
 }

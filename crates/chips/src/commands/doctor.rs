@@ -1,6 +1,7 @@
 //! `chips doctor`
 
 mod disk;
+mod held;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use chips_client::{Client, TokenKind};
 use chips_protocol::problem::ProblemCode;
 use chips_store::OpenError;
-use chips_store::admin::{self, Admin};
+use chips_store::admin;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -319,11 +320,8 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
     }
     access(path, &metadata, findings);
     disk::examine(path, &metadata, findings);
-    match Admin::open(path).map_err(admin::AdminError::from).and_then(|mut admin| admin.workspaces()) {
-        Ok(workspaces) => {
-            let count = workspaces.len();
-            findings.ok(DATA, format!("{shown} holds {count} workspace{}", if count == 1 { "" } else { "s" }));
-        }
+    match held::examine(DATA, folder, findings) {
+        Ok(()) => {}
         Err(admin::AdminError::Open(OpenError::Empty(_))) => {
             let make = format!("`{}` makes one, `{}` too", folder.command("serve"), folder.command("init"));
             return findings.note(DATA, format!("{shown} holds no workspace yet"), make);
@@ -339,11 +337,8 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
 /// The database, and what is in it.
 fn database(folder: &Folder, findings: &mut Findings) {
     let shown = folder.location();
-    match Admin::open(&shown).map_err(admin::AdminError::from).and_then(|mut admin| admin.workspaces()) {
-        Ok(workspaces) => {
-            let count = workspaces.len();
-            findings.ok(DATABASE, format!("{shown} holds {count} workspace{}", if count == 1 { "" } else { "s" }));
-        }
+    match held::examine(DATABASE, folder, findings) {
+        Ok(()) => {}
         Err(admin::AdminError::Open(OpenError::Empty(_))) => {
             let make = format!("`{}` makes one, `{}` too", folder.command("serve"), folder.command("init"));
             findings.note(DATABASE, format!("{shown} holds no workspace yet"), make);

@@ -69,7 +69,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let reading = server_config::read(file.as_deref(), &args.flags);
     let settings = match reading.settings {
         Ok(settings) => settings,
-        Err(faults) => return Ok(refused(&faults)),
+        Err(faults) => {
+            let refused = refused(&faults);
+            for warning in &reading.warnings {
+                output::note(format_args!("chips: warning: {}", warning.line()));
+            }
+            return Ok(refused);
+        }
     };
     logging::start_as(settings.log.as_deref());
     for warning in reading.warnings {
@@ -206,7 +212,9 @@ fn greet(folder: &Folder, made: Option<&Initialised>, url: &str, reachable: bool
         _ => {
             let mut admin = Admin::open(folder.location()).ok();
             let owner = admin.as_mut().and_then(|admin| owner(admin).ok().flatten());
-            let several = admin.is_some_and(|mut admin| admin.workspaces().is_ok_and(|all| all.len() > 1));
+            let several = admin.is_some_and(|mut admin| {
+                admin.workspaces().is_ok_and(|all| all.iter().filter(|one| !one.disabled).count() > 1)
+            });
             let person = owner.map_or_else(|| "USR".to_owned(), |(_, person)| person.to_string());
             let link = folder.command(&format!("person link {person}"));
             // Where there are several, a new harness needs to be told which one is its own.

@@ -295,8 +295,13 @@ impl Reader {
         match DeTable::parse(text) {
             Ok(table) => self.table(text, table.get_ref(), "", source),
             Err(error) => {
-                let at = source.at(text, &error.span().unwrap_or_default());
-                self.fault(at, error.message().replace('\n', ", "));
+                let span = error.span().unwrap_or_default();
+                let at = source.at(text, &span);
+                let message = match (error.message(), text.get(span)) {
+                    ("duplicate key", Some(key)) => format!("{key} stands above already; keep one of them"),
+                    (message, _) => message.replace('\n', ", "),
+                };
+                self.fault(at, message);
             }
         }
     }

@@ -243,6 +243,46 @@ fn an_erased_question_is_in_no_file_and_in_no_reply_of_a_server_that_runs() {
 }
 
 #[test]
+fn a_question_that_says_erased_itself_is_one_like_any_other() {
+    let scene = Scene::new();
+    let run = scene.harness.open_run();
+    let says = |prompt: &str| {
+        json!({
+            "question_id": "[erased] 1", "prompt": prompt, "allow_free_text": true,
+            "options": [{"value": "[erased] 1", "label": "[erased] 1"}, {"value": "[erased] 2", "label": "[erased] 2"}],
+        })
+    };
+    let ask = scene.harness.event(&run, ask_with(&[says("[erased]")]));
+    let asked = scene.asked(&ask);
+    let mut other = scene.harness.event(&run, ask_with(&[says("Something else?")]));
+    other["ask_id"] = ask["ask_id"].clone();
+    // Another question is none that it repeats; its own words are.
+    scene.harness.send(&other).expect_problem(409, "ask_id_conflict");
+    let mut same = ask.clone();
+    (same["id"], same["idempotency_key"]) = (json!(new_id("evt")), json!(new_id("key")));
+    assert!(scene.harness.send(&same).replayed());
+    let answer = scene.person.answer(&asked, &[typed("[erased] 1", "[erased]")]);
+    scene.person.send(&answer).expect(201);
+    let mut another = answer.clone();
+    another["answers"] = json!([typed("[erased] 1", "meant otherwise")]);
+    another["idempotency_key"] = json!(new_id("key"));
+    scene.person.send(&another).expect_problem(409, "event_id_conflict");
+    // What comes too late is kept beside it.
+    let late = scene.person.answer(&asked, &[typed("[erased] 1", "too late")]);
+    scene.person.send(&late).expect_problem(409, "already_closed");
+    let shown = scene.person.get(&ask_path(&asked)).expect(200);
+    assert_eq!(shown["late_answers"][0]["answers"][0]["free_text"], "too late");
+
+    // Once it was erased, nobody knows what it said, and whoever repeats it gets what is stored.
+    erase(&scene.folder, &["--ask", &text(&asked, "/ask_id")]);
+    assert!(scene.harness.send(&other).replayed());
+    assert_eq!(scene.person.send(&another).status, 200);
+    let late = scene.person.answer(&asked, &[typed("[erased] 1", "far too late")]);
+    scene.person.send(&late).expect_problem(409, "already_closed");
+    assert_eq!(scene.person.get(&ask_path(&asked)).expect(200)["late_answers"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn an_erased_person_has_no_name_no_words_no_device_and_no_way_in() {
     let Stage { scene, ada, one, .. } = Stage::new();
     let folder = &scene.folder;
@@ -335,6 +375,15 @@ fn an_erased_workspace_ends_and_its_neighbour_does_not_notice() {
         (&json!("workspace"), &json!(ada.workspace), &json!(true))
     );
     assert_eq!(listed.as_array().unwrap().len(), 1);
+    // It has ended: nobody and nothing comes to it, and who names no workspace means the other.
+    for what in ["person", "harness", "space"] {
+        let output = folder.run_admin(&[what, "add", "Nobody", "--workspace", &ada.workspace]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("was erased and has ended; `chips workspace add NAME` makes another"), "{said}");
+    }
+    folder.admin(&["person", "add", "Somebody"]);
+    let workspaces = folder.admin(&["workspace", "list"]);
+    assert_eq!((&workspaces[0]["disabled"], &workspaces[1]["disabled"]), (&json!(true), &json!(false)));
 }
 
 #[test]
@@ -375,8 +424,9 @@ fn copies_in_the_folder_are_removed_or_told() {
     let Stage { scene, one, .. } = Stage::new();
     let folder = &scene.folder;
     let id = text(&one, "/ask_id");
-    std::fs::create_dir(folder.data().join("backups")).unwrap();
-    let backup = folder.data().join("backups/monday.db");
+    let backups = folder.data().join("somewhere/far/below/where/backups/are");
+    std::fs::create_dir_all(&backups).unwrap();
+    let backup = backups.join("monday.db");
     folder.admin(&["backup", backup.to_str().unwrap()]);
     let layout = folder.data().join("chips.db.layout-1");
     std::fs::copy(&backup, &layout).unwrap();
@@ -423,6 +473,13 @@ fn an_erasure_that_is_killed_anywhere_has_not_begun_or_is_finished_by_the_next_s
         if listed == json!([]) {
             somewhere(&folder, &texts);
             continue;
+        }
+        if begun == 0 {
+            let said = String::from_utf8(folder.run_admin(&["doctor"]).stdout).unwrap();
+            assert!(
+                said.contains("was not carried out to the end") && said.contains(&format!("erase --run {run}")),
+                "{said}"
+            );
         }
         begun += 1;
         // Texts that were not reached yet are erased when it is run again; what was overwritten is in no file by the next start.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use super::Misfit;
 use lettre::message::Mailbox;
 use lettre::transport::smtp::client::Certificate;
 
@@ -96,21 +97,30 @@ impl Smtp {
     /// # Errors
     /// What is wrong and the ways out, for whoever configured it.
     pub fn check(&self) -> Result<(), String> {
+        self.judge().map_err(|misfit| misfit.message)
+    }
+
+    /// The same, and which key it is about.
+    pub(super) fn judge(&self) -> Result<(), Misfit> {
+        let misfit = |key, message: &str| Err(Misfit::of(key, message));
         if self.from.is_none() {
-            return Err("smtp.host is set, but not whom the messages are from: set smtp.from".to_owned());
+            return misfit("smtp.host", "smtp.host is set, but not whom the messages are from: set smtp.from");
         }
         match (&self.username, &self.password) {
             (Some(_), None) => {
-                return Err("smtp.username is set, but no smtp.password and no smtp.password_file".to_owned());
+                return misfit("smtp.username", "smtp.username is set, but no smtp.password and no smtp.password_file");
             }
-            (None, Some(_)) => return Err("smtp.password is set, but no smtp.username".to_owned()),
+            (None, Some(_)) => return misfit("smtp.password", "smtp.password is set, but no smtp.username"),
             _ => {}
         }
         if self.tls == SmtpTls::None && !self.insecure && !self.is_this_machine() {
-            return Err(format!(
-                "smtp.tls is none, and {} is another machine: questions and the password would travel in the clear. \
+            return Err(Misfit::of(
+                "smtp.tls",
+                format!(
+                    "smtp.tls is none, and {} is another machine: questions and the password would travel in the clear. \
                  Take implicit or starttls; or say smtp.insecure if the network is yours alone",
-                self.host
+                    self.host
+                ),
             ));
         }
         Ok(())

@@ -41,6 +41,17 @@ pub(super) fn workspace_no(transaction: &Transaction<'_>, workspace: WorkspaceId
         .ok_or_else(|| AdminError::NotFound(format!("there is no workspace {workspace}")))
 }
 
+/// The number of a workspace that may get somebody or something new: one that was erased has ended.
+pub(super) fn live_workspace(transaction: &Transaction<'_>, workspace: WorkspaceId) -> Result<i64, AdminError> {
+    let no = workspace_no(transaction, workspace)?;
+    if rows::ended_workspaces(transaction)?.contains(&workspace.to_string()) {
+        return Err(AdminError::Refused(format!(
+            "{workspace} was erased and has ended; `chips workspace add NAME` makes another"
+        )));
+    }
+    Ok(no)
+}
+
 pub(super) fn add_workspace(transaction: &Transaction<'_>, name: &str) -> Result<Initialised, AdminError> {
     check_name(name)?;
     let now = now(transaction)?;

@@ -44,11 +44,31 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
     if target.symlink_metadata().is_ok() {
         return Err(told(target, "there is something of this name already; give another"));
     }
+    if is_within(target, dir) && is_own_name(target) {
+        return Err(told(
+            target,
+            "Chips gives its own files in the data folder such names; give another, best in another folder",
+        ));
+    }
     let partial = Partial::beside(target)?;
     file::copy(&source, partial.path()).map_err(|error| file::told(target, &error))?;
     let backup = verify(partial.path())?;
     partial.rename(target)?;
     Ok(backup)
+}
+
+/// Whether a file lies, or would lie, in this folder or in one within it.
+pub fn is_within(file: &Path, dir: &Path) -> bool {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (parent.canonicalize(), dir.canonicalize()) {
+        (Ok(parent), Ok(dir)) => parent.starts_with(dir),
+        _ => false,
+    }
+}
+
+/// Whether a name is one that Chips, or SQLite, may give a file of the data folder.
+fn is_own_name(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("chips.db"))
 }
 
 /// Makes a data folder from a backup. The log begins a new history: cursors into the old one are refused rather than trusted. Ways
@@ -61,7 +81,7 @@ pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenErro
     let backup = verify(source)?;
     folder::make(dir)?;
     let hold = Hold::take(dir)?;
-    if file::exists(dir)? {
+    if !file::is_vacant(dir)? {
         // Something else of that name is told as what it is.
         file::layout(dir, &file::connect(dir, Purpose::Read)?)?;
         return Err(OpenError::NotEmpty(dir.into()));

@@ -4,6 +4,7 @@ use crate::sql::Row;
 use chips_protocol::{HarnessId, PersonId, SpaceId, Timestamp, WorkspaceId};
 
 use super::{Admin, AdminError, Listed};
+use crate::engine::rows;
 
 impl Admin {
     /// All workspaces.
@@ -15,7 +16,7 @@ impl Admin {
                           (SELECT count(*) FROM persons WHERE ws_no = w.no),
                           (SELECT count(*) FROM harnesses WHERE ws_no = w.no)
                    FROM workspaces w WHERE ?1 IS NULL ORDER BY no";
-        self.list(
+        let mut all = self.list(
             sql,
             None,
             |id| WorkspaceId::from_bytes(id).to_string(),
@@ -23,7 +24,12 @@ impl Admin {
                 let (persons, harnesses): (i64, i64) = (row.get(5)?, row.get(6)?);
                 Ok(format!("{}, {}", counted(persons, "person", "persons"), counted(harnesses, "harness", "harnesses")))
             },
-        )
+        )?;
+        let ended = rows::ended_workspaces(&self.connection)?;
+        for listed in &mut all {
+            listed.disabled = ended.contains(&listed.id);
+        }
+        Ok(all)
     }
 
     /// The persons of one workspace, or of all.

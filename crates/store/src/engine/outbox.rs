@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::sql::{Connection, OptionalExtension, Result, Row};
 use chips_core::Refusal;
-use chips_core::erase::is_erased_ask;
 use chips_core::notify::{Channel, Facts, Kind, Outcome, Preferences, retry_after};
 use chips_protocol::api::{AskState, Named};
 use chips_protocol::{
@@ -104,7 +103,7 @@ fn asked(connection: &Connection, pos: i64) -> Result<Option<Asked>> {
             state: rows::state_of(row.get(1)?)?,
             harness_no: row.get(2)?,
             space_no: row.get(3)?,
-            erased: event.as_ask().is_some_and(is_erased_ask),
+            erased: rows::was_erased(connection, &event)?,
             facts: Facts {
                 tier: rows::tier_of(row.get(4)?)?,
                 space_id: row.get::<_, Option<[u8; 16]>>(5)?.map(SpaceId::from_bytes),

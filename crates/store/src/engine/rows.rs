@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::sql::{Connection, OptionalExtension, Result};
 use bytes::Bytes;
+use chips_core::erase::event_says_erased;
 use chips_core::{Access, Sender, Who};
 use chips_protocol::api::{AskState, Named, Tier};
 use chips_protocol::{
-    AgentId, Event, EventType, HarnessId, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp, WorkspaceId,
+    AgentId, Envelope, Event, EventType, HarnessId, ParticipantId, ParticipantKind, PersonId, SpaceId, Timestamp,
+    WorkspaceId,
 };
 
 use crate::{Identity, Record};
@@ -112,6 +114,35 @@ pub(crate) fn head(connection: &Connection, ws_no: i64) -> Result<(u64, Timestam
 /// Whether anything was erased after a moment: what a message that was made by then held may be gone.
 pub(crate) fn erased_since(connection: &Connection, at: Timestamp) -> Result<bool> {
     connection.prepare_cached("SELECT 1 FROM erasures WHERE at > ?1")?.exists([at.ms()])
+}
+
+/// Whether texts of an event were erased. That they say so is not enough: a client may have written `[erased]`.
+pub(crate) fn was_erased(connection: &Connection, event: &Event) -> Result<bool> {
+    if !event_says_erased(event) {
+        return Ok(false);
+    }
+    let Envelope { workspace_id, run_id, ts, .. } = &event.envelope;
+    let answered_by = event.as_answered().map(|answered| answered.answered_by.to_string()).unwrap_or_default();
+    // A run goes on after it was erased: what came after that is whole.
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM erasures WHERE (done_at IS NULL OR done_at >= ?1) AND (
+                 (what = 'ask' AND id = ?2) OR (what = 'run' AND id = ?3) OR (what = 'workspace' AND id = ?4)
+                 OR (what = 'person' AND id = ?5))",
+        )?
+        .exists((
+            ts.ms(),
+            event.content.ask_id().to_string(),
+            run_id.to_string(),
+            workspace_id.to_string(),
+            answered_by,
+        ))
+}
+
+/// The workspaces that were erased, and take nobody and nothing new.
+pub(crate) fn ended_workspaces(connection: &Connection) -> Result<BTreeSet<String>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM erasures WHERE what = 'workspace'")?;
+    statement.query_map([], |row| row.get(0))?.collect()
 }
 
 /// The `seq` that the log of a workspace begins with (1 where nothing was dropped), and the `ts` of the last event that was

@@ -52,16 +52,21 @@ impl Submit {
             loaded.known.agent_of = rows::agent_of(work.connection, scene.ws_no, agent)?;
         }
         if let Some(record) = work.by_key(scene, sender, &draft.idempotency_key)? {
+            loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
             loaded.known.by_key = Some(Arc::clone(&record.event));
             return Ok(loaded);
         }
         if let Some(record) = work.by_id(scene, draft.id)? {
             let own = rows::sender_of(&record.event) == Some(sender.who);
+            loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
             loaded.known.by_id = Some((Arc::clone(&record.event), own));
             return Ok(loaded);
         }
         loaded.ask = work.ask(scene, draft.content.ask_id())?;
-        loaded.known.ask = loaded.ask.as_ref().map(|ask| ask.facts.clone());
+        if let Some(ask) = &loaded.ask {
+            loaded.known.erased = rows::was_erased(work.connection, &ask.facts.event)?;
+            loaded.known.ask = Some(ask.facts.clone());
+        }
         loaded.known.space_known = match draft.space_id {
             Some(space) => work.space_no(scene, space)?.is_some(),
             None => false,

@@ -102,12 +102,33 @@ pub(crate) fn create(dir: &Path) -> Result<(), OpenError> {
 }
 
 /// Whether the folder has a database file with anything in it.
+///
+/// # Errors
+/// The file is empty, and the folder was in use: what stood in it was lost.
 pub(crate) fn exists(dir: &Path) -> Result<bool, OpenError> {
     let path = folder::database(dir);
-    match std::fs::metadata(&path) {
-        Ok(found) => Ok(found.len() > 0),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(OpenError::Io { path, reason: error.to_string() }),
+    match length(&path)? {
+        // A first start that was cut short may have left it so.
+        Some(0) if folder::was_in_use(dir)? => Err(OpenError::Io {
+            path,
+            reason: "the file is empty, though the folder was in use: what was in it is lost, as by a copy that failed or a full \
+                     disk. `chips restore BACKUP` puts a backup in its place; to begin anew without one, remove the file"
+                .to_owned(),
+        }),
+        length => Ok(length.is_some_and(|length| length > 0)),
+    }
+}
+
+/// Whether the folder has no database file, or an empty one: whatever it was, a backup may take its place.
+pub(crate) fn is_vacant(dir: &Path) -> Result<bool, OpenError> {
+    Ok(length(&folder::database(dir))?.is_none_or(|length| length == 0))
+}
+
+fn length(path: &Path) -> Result<Option<u64>, OpenError> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::Io { path: path.to_owned(), reason: error.to_string() }),
     }
 }
 

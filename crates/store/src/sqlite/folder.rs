@@ -38,6 +38,22 @@ pub(crate) fn make(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Whether more is in the folder than a first start leaves behind that is cut short before there is a database: then Chips, or
+/// somebody, has used it.
+pub(crate) fn was_in_use(dir: &Path) -> Result<bool, OpenError> {
+    let told = |error: io::Error| OpenError::Io { path: dir.to_owned(), reason: error.to_string() };
+    for entry in fs::read_dir(dir).map_err(told)? {
+        let entry = entry.map_err(told)?;
+        let is_empty = || entry.metadata().is_ok_and(|found| found.len() == 0);
+        match entry.file_name().to_str() {
+            Some("lock" | "chips.db" | "chips.db-journal" | "lost+found") => {}
+            Some("chips.db-wal" | "chips.db-shm") if is_empty() => {}
+            _ => return Ok(true),
+        }
+    }
+    Ok(false)
+}
+
 /// Opens (or makes) a file that only this user may read. SQLite gives its other files the mode of the database.
 pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
     let mut options = OpenOptions::new();

@@ -17,8 +17,6 @@ use crate::stops::stop;
 /// How often the write-ahead log is tried to be cut while somebody reads from it, each time after what SQLite waits itself.
 const TRIES: u32 = 3_000;
 const BETWEEN: Duration = Duration::from_millis(10);
-/// Folders within the data folder that are looked through, one in the other.
-const DEEPEST: usize = 4;
 
 /// Whether erased text may be left in the file: an erasure was cut short.
 pub(crate) fn is_due(connection: &Connection) -> Result<bool> {
@@ -73,7 +71,7 @@ pub(crate) fn own_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
 pub(crate) fn other_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let own: Vec<_> = own_copies(dir)?.into_iter().chain([folder::database(dir)]).collect();
     let mut found = Vec::new();
-    look_through(dir, DEEPEST, &mut |path| {
+    look_through(dir, &mut |path| {
         if !own.iter().any(|own| own == path) && is_database(path) {
             found.push(path.to_owned());
         }
@@ -82,12 +80,13 @@ pub(crate) fn other_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn look_through(dir: &Path, deep: usize, look: &mut impl FnMut(&Path)) -> io::Result<()> {
+/// Looks at every file in a folder and in those within it; links are not followed.
+fn look_through(dir: &Path, look: &mut dyn FnMut(&Path)) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_dir() && deep > 0 {
-            look_through(&entry.path(), deep - 1, look)?;
+        if kind.is_dir() {
+            look_through(&entry.path(), look)?;
         } else if kind.is_file() {
             look(&entry.path());
         }
