@@ -20,7 +20,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Chips is where AI agents ask people: a harness asks, a person taps, the harness goes on.
 #[derive(Debug, Parser)]
@@ -69,8 +69,18 @@ fn command_line() -> clap::Command {
     Cli::command()
 }
 
+/// The same where a variable that is empty says nothing: that is how many tools write one that they don't set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let reset = |arg: clap::Arg| {
+        let is_empty = arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+        if is_empty { arg.env(clap::builder::Resettable::Reset) } else { arg }
+    };
+    command.mut_args(reset).mut_subcommands(without_empty_variables)
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = without_empty_variables(command_line()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         Command::Init(args) => commands::init::run(args),
         Command::Serve(args) => commands::serve::run(args),

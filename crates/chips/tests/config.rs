@@ -204,3 +204,22 @@ fn a_secret_is_told_where_everybody_can_read_it_and_never_shown() {
     assert!(refused.contains("--smtp-host: ") && refused.contains("warning: --smtp-password: stands in the arguments"));
     assert!(!refused.contains("hunter2"));
 }
+
+#[test]
+fn an_empty_variable_says_nothing_to_any_command() {
+    let machine = Machine::new();
+    machine.text(&["init"]);
+    let data = machine.data().to_string_lossy().into_owned();
+    let names =
+        ["CHIPS_DATABASE", "CHIPS_DATABASE_FILE", "CHIPS_PUBLIC_URL", "CHIPS_CONFIG", "CHIPS_RETAIN", "CHIPS_URL"];
+    for words in [
+        &["person", "list", "--data", &data][..],
+        &["doctor", "--data", &data],
+        &["person", "add", "Ada", "--data", &data],
+    ] {
+        let mut command = machine.command(words);
+        command.envs(names.iter().map(|name| (name, ""))).env("CHIPS_DATA", "");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

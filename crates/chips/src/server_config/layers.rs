@@ -209,7 +209,7 @@ impl Reader {
         for key in flags.keys() {
             let at = format!("--{}", key.flag());
             let texts = flags.given(key).unwrap_or_default().to_vec();
-            if key.shape == Shape::Secret {
+            if key.shape == Shape::Secret && texts.iter().any(|text| !text.is_empty()) {
                 let message =
                     "stands in the arguments, which everybody on this machine can read; name a file that holds it";
                 self.warnings.push(Fault { at: at.clone(), message: message.to_owned() });

@@ -176,7 +176,7 @@ pub(crate) fn layout_of(path: &Path, connection: &Connection) -> Result<Layout, 
         }),
         _ => Err(OpenError::Foreign {
             path: path.to_owned(),
-            reason: "this is no database of Chips; give another folder".to_owned(),
+            reason: "this is no database of Chips; name another".to_owned(),
         }),
     }
 }
@@ -296,7 +296,7 @@ pub(crate) fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Foreign {
             path: path.to_owned(),
-            reason: "this is no database of Chips; give another folder".to_owned(),
+            reason: "this is no database of Chips; name another".to_owned(),
         },
         Some(rusqlite::ErrorCode::DatabaseCorrupt) => OpenError::Io {
             path: path.to_owned(),
