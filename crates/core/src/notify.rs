@@ -180,6 +180,9 @@ const LAST_CALL_MS: i64 = 10 * 60 * 1000;
 /// The shortest time-out that is worth a last call.
 const LAST_CALL_LEAST_MS: i64 = 5 * 60 * 1000;
 
+/// How long a last call waits that can't be sent when it is due: it is worth little later.
+const LAST_CALL_AGAIN_MS: i64 = 30_000;
+
 /// The parts of an ask that decide when somebody is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
@@ -193,6 +196,49 @@ pub struct Facts {
     pub deadline: Option<Timestamp>,
     /// Whether a default is taken then.
     pub takes_default: bool,
+}
+
+impl Facts {
+    /// The moment of the reminder `round` (from 1), for whoever was told last at `told`: after 5, 10, 20 … minutes. Nothing
+    /// where the ask is over by then.
+    pub fn reminder(&self, told: Timestamp, round: u32) -> Option<Timestamp> {
+        self.before_deadline(told.plus_ms(reminder_gap(round)))
+    }
+
+    /// When a message is looked at again that could not be sent when it was due, because nobody wanted to hear it then or
+    /// its run's lease had lapsed: at the next moment at which a reminder would be due, with that one's number. What was
+    /// missed in between is never made up for. Nothing where the ask is over by then.
+    pub fn passed_over(&self, due: Timestamp, round: u32, now: Timestamp) -> Option<(Timestamp, u32)> {
+        let (mut due, mut round) = (due, round);
+        while due <= now {
+            round = round.saturating_add(1);
+            due = due.plus_ms(reminder_gap(round));
+        }
+        self.before_deadline(due).map(|due| (due, round))
+    }
+
+    /// When people are told for the last time that a default is about to be taken.
+    pub fn last_call(&self) -> Option<Timestamp> {
+        let deadline = self.deadline.filter(|_| self.takes_default)?;
+        let whole = deadline.ms().saturating_sub(self.asked_at.ms());
+        (whole >= LAST_CALL_LEAST_MS).then(|| deadline.plus_ms(-LAST_CALL_MS.min(whole / 10)))
+    }
+
+    /// When a last call is looked at again that could not be sent when it was due. Nothing where the ask is over by then.
+    pub fn last_call_again(&self, now: Timestamp) -> Option<Timestamp> {
+        self.before_deadline(now.plus_ms(LAST_CALL_AGAIN_MS))
+    }
+
+    /// The moment, unless the ask is over by then.
+    pub fn before_deadline(&self, at: Timestamp) -> Option<Timestamp> {
+        self.deadline.is_none_or(|deadline| at < deadline).then_some(at)
+    }
+}
+
+/// The gap before the reminder `round`, in milliseconds.
+fn reminder_gap(round: u32) -> i64 {
+    let factor = 1_i64.checked_shl(round.saturating_sub(1)).filter(|factor| *factor > 0).unwrap_or(i64::MAX);
+    REMINDER_FIRST_MS.saturating_mul(factor).min(REMINDER_LONGEST_MS)
 }
 
 impl Preferences {
@@ -222,40 +268,16 @@ impl Preferences {
             && !self.not.get(&facts.tier).is_some_and(|not| not.contains(&channel))
     }
 
-    /// When they are told first: now, after the grace where a page of theirs is in sight, or after their quiet hours.
-    /// Nothing where the ask is over by then.
+    /// Whether they want a message of this kind at all.
+    pub const fn wants_kind(&self, kind: Kind) -> bool {
+        self.reminders || !matches!(kind, Kind::Reminder | Kind::LastCall)
+    }
+
+    /// When they are told first: now, or after the grace where a page of theirs is in sight. Quiet hours are looked at
+    /// when it is due ([`Preferences::after_quiet`]): until then they may have others. Nothing where the ask is over by then.
     pub fn first(&self, facts: &Facts, now: Timestamp, in_sight: bool) -> Option<Timestamp> {
         let grace = if in_sight { i64::from(self.grace_seconds) * 1000 } else { 0 };
-        let at = facts.asked_at.plus_ms(grace).max(now);
-        self.before_deadline(facts, self.after_quiet(facts.tier, at))
-    }
-
-    /// When they are reminded for the time `round` (from 1), where they were told last at `told`: after 5, 10, 20 …
-    /// minutes. Nothing where they want none or the ask is over by then.
-    pub fn reminder(&self, facts: &Facts, told: Timestamp, round: u32) -> Option<Timestamp> {
-        if !self.reminders {
-            return None;
-        }
-        let gap = REMINDER_FIRST_MS
-            .saturating_mul(1_i64.checked_shl(round.saturating_sub(1)).filter(|factor| *factor > 0).unwrap_or(i64::MAX))
-            .min(REMINDER_LONGEST_MS);
-        self.before_deadline(facts, self.after_quiet(facts.tier, told.plus_ms(gap)))
-    }
-
-    /// When they are told for the last time that a default is about to be taken. Quiet hours hold: nobody is woken to
-    /// hear that a default will do.
-    pub fn last_call(&self, facts: &Facts) -> Option<Timestamp> {
-        let deadline = facts.deadline.filter(|_| facts.takes_default && self.reminders)?;
-        let whole = deadline.ms().saturating_sub(facts.asked_at.ms());
-        if whole < LAST_CALL_LEAST_MS {
-            return None;
-        }
-        let at = deadline.plus_ms(-LAST_CALL_MS.min(whole / 10));
-        (self.after_quiet(facts.tier, at) == at).then_some(at)
-    }
-
-    fn before_deadline(&self, facts: &Facts, at: Timestamp) -> Option<Timestamp> {
-        facts.deadline.is_none_or(|deadline| at < deadline).then_some(at)
+        facts.before_deadline(facts.asked_at.plus_ms(grace).max(now))
     }
 
     /// The first moment from `at` on at which they may be told.
@@ -402,31 +424,54 @@ mod tests {
     #[test]
     fn reminders_back_off_and_never_come_after_the_deadline() {
         let mut facts = facts(Tier::TimeSensitive);
-        let (preferences, told) = (Preferences::default(), facts.asked_at);
-        let minutes = |round| preferences.reminder(&facts, told, round).map(|at| (at.ms() - told.ms()) / 60_000);
+        let told = facts.asked_at;
+        let minutes = |round| facts.reminder(told, round).map(|at| (at.ms() - told.ms()) / 60_000);
         assert_eq!([minutes(1), minutes(2), minutes(3), minutes(4)], [Some(5), Some(10), Some(20), Some(40)]);
         assert_eq!([minutes(12), minutes(64), minutes(u32::MAX)], [Some(1440), Some(1440), Some(1440)]);
         facts.deadline = Some(told.plus_ms(10 * 60_000));
-        assert_eq!(preferences.reminder(&facts, told, 1), Some(told.plus_ms(5 * 60_000)));
-        assert_eq!(preferences.reminder(&facts, told, 2), None);
-        assert_eq!(Preferences { reminders: false, ..preferences }.reminder(&facts, told, 1), None);
+        assert_eq!(facts.reminder(told, 1), Some(told.plus_ms(5 * 60_000)));
+        assert_eq!(facts.reminder(told, 2), None);
+        let quiet = Preferences { reminders: false, ..Preferences::default() };
+        assert_eq!(Kind::ALL.map(|kind| quiet.wants_kind(kind)), [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn what_is_passed_over_waits_for_its_place_in_the_schedule_and_what_was_missed_is_not_made_up_for() {
+        let mut facts = facts(Tier::TimeSensitive);
+        let at = |minutes: i64| facts.asked_at.plus_ms(minutes * 60_000);
+        // Told at 0, so due at 5, 15, 35, 75 …
+        for (due, round, now, again) in [
+            (5, 1, 5, Some((15, 2))),
+            (5, 1, 14, Some((15, 2))),
+            (5, 1, 15, Some((35, 3))),
+            (15, 2, 70, Some((75, 4))),
+            (5, 1, 4, Some((5, 1))),
+            (0, 0, 1, Some((5, 1))),
+        ] {
+            let found = facts.passed_over(at(due), round, at(now));
+            assert_eq!(found, again.map(|(due, round)| (at(due), round)), "{due} {round} {now}");
+        }
+        let year = facts.asked_at.plus_ms(365 * 86_400_000);
+        let (later, _) = facts.passed_over(at(5), 1, year).unwrap();
+        assert!(later > year && later.ms() - year.ms() <= 86_400_000);
+        facts.deadline = Some(facts.asked_at.plus_ms(16 * 60_000));
+        assert_eq!(facts.passed_over(facts.asked_at, 2, facts.asked_at.plus_ms(15 * 60_000)), None);
     }
 
     #[test]
     fn a_last_call_comes_before_a_default_is_taken_and_only_then() {
         let mut facts = facts(Tier::Active);
-        let preferences = Preferences::default();
         let hour = facts.asked_at.plus_ms(3_600_000);
         facts.deadline = Some(hour);
-        assert_eq!(preferences.last_call(&facts), None);
+        assert_eq!(facts.last_call(), None);
         facts.takes_default = true;
-        assert_eq!(preferences.last_call(&facts), Some(hour.plus_ms(-6 * 60_000)));
+        assert_eq!(facts.last_call(), Some(hour.plus_ms(-6 * 60_000)));
+        assert_eq!(facts.last_call_again(hour.plus_ms(-60_000)), Some(hour.plus_ms(-30_000)));
+        assert_eq!(facts.last_call_again(hour.plus_ms(-30_000)), None);
         facts.deadline = Some(facts.asked_at.plus_ms(86_400_000));
-        assert_eq!(preferences.last_call(&facts), Some(facts.asked_at.plus_ms(86_400_000 - 600_000)));
+        assert_eq!(facts.last_call(), Some(facts.asked_at.plus_ms(86_400_000 - 600_000)));
         facts.deadline = Some(facts.asked_at.plus_ms(60_000));
-        assert_eq!(preferences.last_call(&facts), None);
-        facts.deadline = Some(at("2026-12-01T02:00:00Z"));
-        assert_eq!(quiet("22:00", "07:00", false).last_call(&facts), None);
+        assert_eq!(facts.last_call(), None);
     }
 
     #[test]

@@ -1,38 +1,37 @@
-//! Who has a page in sight: a person whose page is visible and was touched a moment ago. An agent's connection, a page in
-//! the background and a terminal say nothing of that.
+//! Which sessions have a page in sight: one that is visible and was touched a moment ago. An agent's connection, a page in
+//! the background and a terminal say nothing of that. Whether a session has ended since, the store knows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use chips_protocol::PersonId;
 use tokio::time::Instant;
 
 /// How long a page that was touched counts as in sight.
 pub const IN_SIGHT: Duration = Duration::from_secs(60);
 
-/// Who has a page in sight.
+/// The sessions that have a page in sight.
 #[derive(Debug, Default)]
 pub struct Presence {
-    touched: Mutex<HashMap<PersonId, Instant>>,
+    touched: Mutex<HashMap<i64, Instant>>,
 }
 
 impl Presence {
-    /// A visible page of this person says that it was touched.
-    pub fn touched(&self, person: PersonId) {
-        self.touched_at(person, Instant::now());
+    /// A visible page of the session with this number says that it was touched.
+    pub fn touched(&self, session_id: i64) {
+        self.touched_at(session_id, Instant::now());
     }
 
-    /// Everybody who has a page in sight now.
-    pub fn in_sight(&self) -> BTreeSet<PersonId> {
+    /// The numbers of the sessions that have a page in sight now.
+    pub fn in_sight(&self) -> BTreeSet<i64> {
         self.in_sight_at(Instant::now())
     }
 
-    fn touched_at(&self, person: PersonId, now: Instant) {
-        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(person, now);
+    fn touched_at(&self, session_id: i64, now: Instant) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(session_id, now);
     }
 
-    fn in_sight_at(&self, now: Instant) -> BTreeSet<PersonId> {
+    fn in_sight_at(&self, now: Instant) -> BTreeSet<i64> {
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         touched.retain(|_, at| now.saturating_duration_since(*at) < IN_SIGHT);
         touched.keys().copied().collect()
@@ -46,7 +45,7 @@ mod tests {
     #[test]
     fn a_page_is_in_sight_for_a_minute_after_a_touch() {
         let presence = Presence::default();
-        let (ada, ben) = (PersonId::from_parts(1, 1), PersonId::from_parts(1, 2));
+        let (ada, ben) = (1, 2);
         let start = Instant::now();
         presence.touched_at(ada, start);
         presence.touched_at(ben, start + Duration::from_secs(30));

@@ -365,7 +365,7 @@ impl Engine {
         self.inner.shared.appended.subscribe()
     }
 
-    pub(crate) async fn plan_notices(&self, in_sight: &BTreeSet<PersonId>) -> Result<(), WriteError> {
+    pub(crate) async fn plan_notices(&self, in_sight: &BTreeSet<i64>) -> Result<(), WriteError> {
         for workspace_id in self.inner.pool.read(outbox::behind).await.map_err(unread)? {
             while self.write(outbox::Plan { workspace_id, in_sight: in_sight.clone() }).await? {}
         }

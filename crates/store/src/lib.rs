@@ -395,12 +395,12 @@ impl Store {
         on!(self, backend => backend.appended())
     }
 
-    /// Goes through what was appended since the last time and plans what is to be said of it. `in_sight` are those who have
-    /// a page in sight now.
+    /// Goes through what was appended since the last time and plans what is to be said of it. `in_sight` are the
+    /// sessions that have a page in sight now; one that has ended does not count.
     ///
     /// # Errors
     /// The store can't be read or can't take writes.
-    pub async fn plan_notices(&self, in_sight: &BTreeSet<PersonId>) -> Result<(), WriteError> {
+    pub async fn plan_notices(&self, in_sight: &BTreeSet<i64>) -> Result<(), WriteError> {
         on!(self, backend => backend.plan_notices(in_sight).await)
     }
 

@@ -17,9 +17,9 @@ const MOST: usize = 100;
 /// `POST /present`: 204. Nobody reads the answer; what is wrong is told by its status alone.
 pub(crate) async fn touched(State(state): State<AppState>, request: Request) -> Response {
     match told(&state, request).await {
-        Ok((_, id, fields)) => match fields.end() {
+        Ok((person, _, fields)) => match fields.end() {
             Ok(()) => {
-                state.presence.touched(id);
+                state.presence.touched(person.signed.session.session_id);
                 StatusCode::NO_CONTENT.into_response()
             }
             Err(_) => StatusCode::UNPROCESSABLE_ENTITY.into_response(),

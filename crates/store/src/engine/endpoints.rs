@@ -1,12 +1,12 @@
 //! Where people and harnesses are told, how people want it, and what became of each try.
 
-use crate::sql::{Connection, OptionalExtension, Result};
+use crate::sql::{Connection, OptionalExtension, Result, Row};
 use chips_core::notify::{Channel, Preferences};
 use chips_core::{Refusal, Who};
 use chips_protocol::api::Named;
-use chips_protocol::{AskId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, HarnessId, ParticipantId, ParticipantKind, PersonId, Timestamp, WorkspaceId};
 
-use super::outbox::{ENDPOINT, endpoint, kind_of, owner};
+use super::outbox::{self, kind_of};
 use super::writer::{Command, Work};
 use super::{rows, view};
 use crate::notice::ENDPOINTS_MOST;
@@ -23,6 +23,35 @@ pub(super) fn preferences_of(body: Option<String>) -> Result<Preferences> {
         || Ok(Preferences::default()),
         |body| serde_json::from_str(&body).map_err(|error| rows::odd("preferences.body", error)),
     )
+}
+
+/// An endpoint's owner, as people know them.
+fn owner(row: &Row<'_>, person: usize, harness: usize, name: usize) -> Result<Named> {
+    let (kind, id) = match (row.get::<_, Option<[u8; 16]>>(person)?, row.get::<_, Option<[u8; 16]>>(harness)?) {
+        (Some(id), _) => (ParticipantKind::Person, ParticipantId::Person(PersonId::from_bytes(id))),
+        (None, Some(id)) => (ParticipantKind::Harness, ParticipantId::Harness(HarnessId::from_bytes(id))),
+        (None, None) => return Err(rows::odd("endpoints", "one that is nobody's")),
+    };
+    Ok(Named { kind, id, name: row.get(name)? })
+}
+
+/// The columns of an endpoint, in the order that [`endpoint`] reads them in.
+const ENDPOINT: &str =
+    "e.no, e.channel, e.address, e.secret, e.name, e.session_no, e.created_at, e.disabled_at IS NOT NULL, e.trouble";
+
+/// An endpoint from its columns.
+fn endpoint(row: &Row<'_>) -> Result<Endpoint> {
+    Ok(Endpoint {
+        endpoint_id: row.get(0)?,
+        channel: channel_of(&row.get::<_, String>(1)?)?,
+        address: row.get(2)?,
+        secret: row.get(3)?,
+        name: row.get(4)?,
+        session_id: row.get(5)?,
+        created_at: Timestamp::from_ms(row.get(6)?),
+        disabled: row.get(7)?,
+        trouble: row.get(8)?,
+    })
 }
 
 /// Whose endpoints: the condition on `e`, with the participant's id as `?1`.
@@ -236,6 +265,16 @@ impl Command for Prefer {
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<(), Refusal>> {
         let body = serde_json::to_string(&self.preferences).map_err(|error| rows::odd("preferences", error))?;
+        let workspace: Option<[u8; 16]> = work
+            .connection
+            .prepare_cached(
+                "SELECT w.workspace_id FROM persons p JOIN workspaces w ON w.no = p.ws_no WHERE p.person_id = ?1",
+            )?
+            .query_row([self.person.to_bytes()], |row| row.get(0))
+            .optional()?;
+        let Some(workspace) = workspace else { return Ok(Ok(())) };
+        let now = work.scene(WorkspaceId::from_bytes(workspace))?.now;
+        let before = preferences(work.connection, self.person)?;
         work.write()?;
         work.connection
             .prepare_cached(
@@ -243,6 +282,7 @@ impl Command for Prefer {
                  ON CONFLICT (person_no) DO UPDATE SET body = excluded.body",
             )?
             .execute((self.person.to_bytes(), body))?;
+        outbox::release(work, self.person, &before, &self.preferences, now)?;
         Ok(Ok(()))
     }
 }

@@ -11,6 +11,8 @@ use chips_store::{Device, Identity, NewEndpoint, Notice, Options, Proof, SignedI
 
 use crate::support::*;
 
+mod reminders;
+
 const MINUTE: i64 = 60_000;
 
 struct Scene {
@@ -44,7 +46,7 @@ impl Scene {
         self.plan_with(&[]).await;
     }
 
-    async fn plan_with(&self, in_sight: &[PersonId]) {
+    async fn plan_with(&self, in_sight: &[i64]) {
         self.store().plan_notices(&in_sight.iter().copied().collect::<BTreeSet<_>>()).await.unwrap();
     }
 
@@ -91,6 +93,13 @@ async fn reach(store: &Store, who: &Identity, channel: Channel, address: &str) -
         session_id: None,
     };
     store.add_endpoint(who, endpoint).await.unwrap().unwrap()
+}
+
+async fn sign_in(scene: &Scene, person: PersonId) -> i64 {
+    let link = scene.admin(|admin| admin.link_person(person)).unwrap();
+    let signed = scene.store().sign_in(Proof::Link(secret::sha256(&link.secret)), Device::default()).await.unwrap();
+    let SignedIn::Yes(_, session) = signed else { unreachable!() };
+    session.session_id
 }
 
 async fn another_person(scene: &Scene, name: &str) -> Identity {
@@ -146,18 +155,41 @@ async fn what_was_asked_before_an_address_was_added_is_not_told_to_it() {
 #[tokio::test]
 async fn with_a_page_in_sight_the_phone_waits_and_hears_nothing_of_what_was_answered_meanwhile() {
     let scene = Scene::new().await;
-    let person = scene.world.person_id();
+    let page = sign_in(&scene, scene.world.person_id()).await;
     reach(scene.store(), &scene.world.person, Channel::Ntfy, "phone").await;
     let answered = scene.world.asked(scene.run).await;
     let left = scene.world.asked(scene.run).await;
-    scene.plan_with(&[person]).await;
+    scene.plan_with(&[page]).await;
     scene.none_is_due().await;
     let due = scene.store().next_notice().await.unwrap().unwrap();
     assert_eq!(due, scene.store().clock().now().plus_ms(30_000));
     scene.answer(answered).await;
-    scene.plan_with(&[person]).await;
+    scene.plan_with(&[page]).await;
     scene.time.pass_ms(30_000);
     assert_eq!(scene.accept_all().await, [(left, Kind::Asked, "phone".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_page_counts_no_more_once_its_session_has_ended_and_another_of_the_same_person_does() {
+    let scene = Scene::new().await;
+    let (kim, person) = (scene.world.person_id(), &scene.world.person);
+    reach(scene.store(), person, Channel::Ntfy, "phone").await;
+    let (desk, couch) = (sign_in(&scene, kim).await, sign_in(&scene, kim).await);
+    scene.store().end_session(person, desk).await.unwrap();
+    scene.world.asked(scene.run).await;
+    scene.plan_with(&[desk, couch]).await;
+    scene.none_is_due().await;
+    scene.store().end_session(person, couch).await.unwrap();
+    let asked = scene.world.asked(scene.run).await;
+    scene.plan_with(&[desk, couch]).await;
+    assert_eq!(scene.accept_all().await, [(asked, Kind::Asked, "phone".to_owned())]);
+    // One that nobody has used for long has ended as well.
+    let old = sign_in(&scene, kim).await;
+    scene.time.pass_ms(chips_store::session::IDLE_MS);
+    scene.accept_all().await;
+    let asked = scene.world.asked(scene.run).await;
+    scene.plan_with(&[old]).await;
+    assert!(scene.accept_all().await.contains(&(asked, Kind::Asked, "phone".to_owned())));
 }
 
 #[tokio::test]
@@ -329,56 +361,10 @@ async fn the_ask_says_that_nobody_could_be_told() {
     scene.store().mark_seen(world.workspace_id, ask, world.person_id());
     eventually("somebody has seen it", async || world.shown(ask).await.reachable.then_some(())).await;
     // But for those who look.
+    let page = sign_in(&scene, world.person_id()).await;
     let ask = world.asked(scene.run).await;
-    scene.plan_with(&[world.person_id()]).await;
+    scene.plan_with(&[page]).await;
     assert!(world.shown(ask).await.reachable);
-}
-
-#[tokio::test]
-async fn reminders_back_off_and_end_with_the_ask_the_run_and_the_lease() {
-    let scene = Scene::new().await;
-    let world = &scene.world;
-    reach(scene.store(), &world.person, Channel::Ntfy, "phone").await;
-    let ask = world.asked(scene.run).await;
-    scene.plan().await;
-    assert_eq!(scene.accept_all().await.len(), 1);
-    for minutes in [5, 10, 20] {
-        scene.time.pass_ms(minutes * MINUTE - 1);
-        scene.none_is_due().await;
-        scene.time.pass_ms(1);
-        assert_eq!(scene.accept_all().await, [(ask, Kind::Reminder, "phone".to_owned())]);
-    }
-    scene.answer(ask).await;
-    scene.plan().await;
-    assert_eq!(scene.accept_all().await, [(ask, Kind::Closed, "phone".to_owned())]);
-    scene.time.pass_ms(24 * 60 * MINUTE);
-    scene.none_is_due().await;
-
-    let leased = NewRun { lease_seconds: Some(60.into()), ..NewRun::default() };
-    let run = scene.store().open_run(world.harness.sender, leased).await.unwrap().0.run_id;
-    let ask = world.asked(run).await;
-    scene.plan().await;
-    assert_eq!(scene.accept_all().await, [(ask, Kind::Asked, "phone".to_owned())]);
-    scene.time.pass_ms(5 * MINUTE);
-    scene.none_is_due().await;
-}
-
-#[tokio::test]
-async fn a_last_call_comes_before_a_default_is_taken() {
-    let scene = Scene::new().await;
-    let world = &scene.world;
-    reach(scene.store(), &world.person, Channel::Ntfy, "phone").await;
-    let preferences = Preferences { reminders: true, ..Preferences::default() };
-    scene.store().set_preferences(world.person_id(), preferences).await.unwrap();
-    let draft = with_default(world.ask(scene.run), 600);
-    world.append(&draft).await;
-    scene.plan().await;
-    let notice = scene.one().await;
-    assert_eq!((notice.kind, notice.ask.tier), (Kind::Asked, Tier::Active));
-    scene.record(&notice, Outcome::Accepted).await;
-    scene.time.pass_ms(9 * MINUTE);
-    let told: Vec<_> = scene.accept_all().await.into_iter().map(|(_, kind, _)| kind).collect();
-    assert_eq!(told, [Kind::LastCall, Kind::Reminder]);
 }
 
 #[tokio::test]
@@ -468,10 +454,6 @@ async fn a_private_space_says_so() {
 async fn a_subscription_is_one_for_each_address_belongs_to_a_session_and_ends_with_it() {
     let scene = Scene::new().await;
     let world = &scene.world;
-    let sign_in = async |person: PersonId| {
-        let link = scene.admin(|admin| admin.link_person(person)).unwrap();
-        scene.store().sign_in(Proof::Link(secret::sha256(&link.secret)), Device::default()).await.unwrap()
-    };
     let subscribe = async |who: &Identity, session_id: i64| {
         let endpoint = NewEndpoint {
             channel: Channel::WebPush,
@@ -482,31 +464,31 @@ async fn a_subscription_is_one_for_each_address_belongs_to_a_session_and_ends_wi
         };
         scene.store().add_endpoint(who, endpoint).await.unwrap().unwrap()
     };
-    let SignedIn::Yes(_, session) = sign_in(world.person_id()).await else { panic!() };
-    let first = subscribe(&world.person, session.session_id).await;
-    assert_eq!(subscribe(&world.person, session.session_id).await, first);
+    let session = sign_in(&scene, world.person_id()).await;
+    let first = subscribe(&world.person, session).await;
+    assert_eq!(subscribe(&world.person, session).await, first);
     world.asked(scene.run).await;
     scene.plan().await;
     assert_eq!(scene.accept_all().await.len(), 1);
 
     // Somebody else signs in with the same browser.
     let ada = another_person(&scene, "Ada").await;
-    let SignedIn::Yes(_, adas) = sign_in(person_id(&ada)).await else { panic!() };
-    subscribe(&ada, adas.session_id).await;
+    let adas = sign_in(&scene, person_id(&ada)).await;
+    subscribe(&ada, adas).await;
     assert_eq!(scene.store().endpoints(&world.person).await.unwrap(), []);
     assert_eq!(scene.store().endpoints(&ada).await.unwrap().len(), 1);
 
     // Signed out between the planning and the sending, and before the planning.
     world.asked(scene.run).await;
     scene.plan().await;
-    scene.store().end_session(&ada, adas.session_id).await.unwrap();
+    scene.store().end_session(&ada, adas).await.unwrap();
     scene.none_is_due().await;
     world.asked(scene.run).await;
     scene.plan().await;
     scene.none_is_due().await;
 
     // A session that nobody used for long.
-    subscribe(&world.person, session.session_id).await;
+    subscribe(&world.person, session).await;
     scene.time.pass_ms(chips_store::session::IDLE_MS);
     world.asked(scene.run).await;
     scene.plan().await;

@@ -1,0 +1,187 @@
+//! Planning: from the log to the messages that wait.
+
+use std::collections::BTreeSet;
+
+use chips_core::Refusal;
+use chips_core::notify::{Channel, Kind, Preferences};
+use chips_protocol::api::AskState;
+use chips_protocol::{PersonId, Timestamp, WorkspaceId};
+
+use super::{Asked, MAY_BE_TOLD, add, asked, set_told, state};
+use crate::engine::writer::{Command, Work};
+use crate::engine::{endpoints, rows};
+use crate::session::{IDLE_MS, LONGEST_MS};
+use crate::sql::{Connection, OptionalExtension, Result};
+
+/// Events that one job goes through at most.
+const STEP: i64 = 256;
+
+/// An endpoint without a session, or with one that has not ended. `?3` and `?4`: see [`session_bounds`].
+const SESSION_LIVES: &str = "(e.session_no IS NULL OR EXISTS (
+    SELECT 1 FROM sessions x WHERE x.no = e.session_no AND x.last_used > ?3 AND x.began > ?4))";
+
+fn session_bounds(now: Timestamp) -> (i64, i64) {
+    (now.ms() - IDLE_MS, now.ms() - LONGEST_MS)
+}
+
+/// Somebody who may be told, and where.
+struct Hearer {
+    person_id: PersonId,
+    preferences: Preferences,
+    /// Numbers and channels of their endpoints.
+    endpoints: Vec<(i64, Channel)>,
+}
+
+fn hearers(connection: &Connection, ask: &Asked, now: Timestamp) -> Result<Vec<Hearer>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT p.person_id, f.body, e.no, e.channel, p.no FROM persons p
+         LEFT JOIN endpoints e ON e.person_no = p.no AND e.disabled_at IS NULL AND {SESSION_LIVES}
+         LEFT JOIN preferences f ON f.person_no = p.no
+         WHERE p.ws_no = ?5 AND {MAY_BE_TOLD} ORDER BY p.no, e.no"
+    ))?;
+    let (idle, began) = session_bounds(now);
+    let mut rows = statement.query((ask.space_no, ask.harness_no, idle, began, ask.ws_no))?;
+    let mut found: Vec<Hearer> = Vec::new();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        let person_no: i64 = row.get(4)?;
+        if last != Some(person_no) {
+            last = Some(person_no);
+            found.push(Hearer {
+                person_id: PersonId::from_bytes(row.get(0)?),
+                preferences: endpoints::preferences_of(row.get(1)?)?,
+                endpoints: Vec::new(),
+            });
+        }
+        if let (Some(hearer), Some(no)) = (found.last_mut(), row.get::<_, Option<i64>>(2)?) {
+            hearer.endpoints.push((no, endpoints::channel_of(&row.get::<_, String>(3)?)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Goes through the next part of a workspace's log and plans what is to be said. True where more is left.
+pub(crate) struct Plan {
+    pub(crate) workspace_id: WorkspaceId,
+    /// The numbers of the sessions that have a page in sight.
+    pub(crate) in_sight: BTreeSet<i64>,
+}
+
+impl Command for Plan {
+    type Done = bool;
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.workspace_id)
+    }
+
+    fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<bool, Refusal>> {
+        let scene = work.scene(self.workspace_id)?;
+        let seq: Option<i64> = work
+            .connection
+            .prepare_cached("SELECT seq FROM outbox_cursors WHERE ws_no = ?1")?
+            .query_row([scene.ws_no], |row| row.get(0))
+            .optional()?;
+        let Some(seq) = seq else { return Ok(Ok(false)) };
+        let events: Vec<(i64, i64, i64)> = work
+            .connection
+            .prepare_cached(
+                "SELECT e.pos, e.type, coalesce(a.pos, 0) FROM events e LEFT JOIN asks a ON a.closed_pos = e.pos
+                 WHERE e.pos > ?1 AND e.pos < ?2 ORDER BY e.pos LIMIT ?3",
+            )?
+            .query_map((rows::pos(scene.ws_no, seq.unsigned_abs()), rows::pos(scene.ws_no + 1, 0), STEP), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?
+            .collect::<Result<_>>()?;
+        let Some(&(last, ..)) = events.last() else { return Ok(Ok(false)) };
+        let in_sight = who_looks(work.connection, &self.in_sight, scene.now)?;
+        let closes = rows::type_code(chips_protocol::EventType::QuestionAnswered);
+        for &(pos, event_type, ask_pos) in &events {
+            match asked(work.connection, if event_type == closes { ask_pos } else { pos })? {
+                Some(ask) if event_type == closes => closed(work, &ask, scene.now)?,
+                Some(ask) if ask.state == AskState::Open => opened(work, &ask, &in_sight, scene.now)?,
+                _ => {}
+            }
+        }
+        work.write()?;
+        work.connection
+            .prepare_cached("UPDATE outbox_cursors SET seq = ?2 WHERE ws_no = ?1")?
+            .execute((scene.ws_no, rows::seq(last) as i64))?;
+        Ok(Ok(events.len() as i64 == STEP))
+    }
+}
+
+/// The people whose session has a page in sight and has not ended since: who signed out looks no more.
+fn who_looks(connection: &Connection, sessions: &BTreeSet<i64>, now: Timestamp) -> Result<BTreeSet<PersonId>> {
+    let (idle, began) = session_bounds(now);
+    let mut found = BTreeSet::new();
+    for session_no in sessions {
+        let person: Option<[u8; 16]> = connection
+            .prepare_cached(
+                "SELECT p.person_id FROM sessions x JOIN persons p ON p.no = x.person_no
+                 WHERE x.no = ?1 AND x.last_used > ?2 AND x.began > ?3",
+            )?
+            .query_row((session_no, idle, began), |row| row.get(0))
+            .optional()?;
+        found.extend(person.map(PersonId::from_bytes));
+    }
+    Ok(found)
+}
+
+fn opened(work: &mut Work<'_>, ask: &Asked, in_sight: &BTreeSet<PersonId>, now: Timestamp) -> Result<()> {
+    let mut told = false;
+    for hearer in hearers(work.connection, ask, now)? {
+        let preferences = &hearer.preferences;
+        let looks = in_sight.contains(&hearer.person_id);
+        told |= looks;
+        let Some(due) = preferences.first(&ask.facts, now, looks) else { continue };
+        let in_time = ask.facts.before_deadline(preferences.after_quiet(ask.facts.tier, due)).is_some();
+        let last_call = ask.facts.last_call().filter(|last_call| *last_call > due);
+        for (endpoint_no, channel) in hearer.endpoints {
+            if preferences.wants(channel, &ask.facts) {
+                told |= in_time;
+                add(work, ask, endpoint_no, Kind::Asked, 0, due)?;
+                // Whether they are to be reminded, and at this hour, is looked at when it is due.
+                if let Some(last_call) = last_call {
+                    add(work, ask, endpoint_no, Kind::LastCall, 0, last_call)?;
+                }
+            }
+        }
+    }
+    // Whether a message arrives is known later; that nobody is to get one is known now. Where nobody ever said how they
+    // are to be told, the inbox is the way, and all is as it should be.
+    if !told && set_up(work.connection, ask.ws_no)? {
+        set_told(work, ask.pos, false)?;
+    }
+    Ok(())
+}
+
+/// Whether anybody of the workspace has an endpoint.
+fn set_up(connection: &Connection, ws_no: i64) -> Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM endpoints WHERE ws_no = ?1 AND person_no IS NOT NULL")?.exists([ws_no])
+}
+
+/// An ask was closed: what waits is not needed any more, what was shown is taken back, and its harness hears of it.
+fn closed(work: &mut Work<'_>, ask: &Asked, now: Timestamp) -> Result<()> {
+    work.write()?;
+    work.connection
+        .prepare_cached("UPDATE outbox SET state = ?2 WHERE ask_pos = ?1 AND state = 0 AND kind < 3")?
+        .execute((ask.pos, state::NOT_NEEDED))?;
+    // One that is under way is taken back when it is known what became of it.
+    let shown: Vec<i64> = work
+        .connection
+        .prepare_cached("SELECT DISTINCT endpoint_no FROM outbox WHERE ask_pos = ?1 AND state = ?2 AND kind < 3")?
+        .query_map((ask.pos, state::ACCEPTED), |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for endpoint_no in shown {
+        add(work, ask, endpoint_no, Kind::Closed, 0, now)?;
+    }
+    let listening: Vec<i64> = work
+        .connection
+        .prepare_cached("SELECT no FROM endpoints WHERE harness_no = ?1 AND disabled_at IS NULL")?
+        .query_map([ask.harness_no], |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for endpoint_no in listening {
+        add(work, ask, endpoint_no, Kind::Answered, 0, now)?;
+    }
+    Ok(())
+}
