@@ -322,7 +322,11 @@ class Server:
             "question_id": "when",
             "prompt": prompt,
             "options": [
-                {"value": "19", "label": "19 September", "description": "The date on the order."},
+                {
+                    "value": "19",
+                    "label": more.pop("label", "19 September"),
+                    "description": more.pop("description", "The date on the order."),
+                },
                 {"value": "26", "label": "26 September"},
             ],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import signal
 from email import policy
@@ -158,6 +159,60 @@ def test_hostile_text_makes_no_header_no_markup_and_turns_no_direction(
     for text in (message["Subject"], mail.text, mail.part("html")):
         assert "\u202e" not in text
     assert "\\u{202e}" in mail.text and "\\u{202e}" in html.text
+
+
+def test_what_looks_encoded_in_a_prompt_or_a_name_is_shown_as_it_was_written(
+    server: Server, post: Post, kim: Browser
+) -> None:
+    hidden = base64.b64encode("\u202e\r\nBcc: robin@example.com".encode()).decode()
+    name = f"=?utf-8?B?{hidden}?= Bot"
+    harness = server.command("harness", "add", name, "--json")
+    prompts = [
+        f"=?utf-8?B?{hidden}?=",
+        f"Ship =?utf-8?q?=E2=80=AE?= =?iso-8859-1?B?{hidden}?= it, ünï?",
+        "Is a=?b the same as b=?a " + "=?" * 30,
+        "Plain?",
+    ]
+    mine = server.harness
+    for asker, who in ((mine, "Harness"), (harness, name)):
+        server.harness = asker
+        run = server.opened()
+        for prompt in prompts:
+            before = len(post.mails)
+            server.ask(prompt, run)
+            mail = post.wait_for(before + 1)[before]
+            check(mail, server)
+            subject = mail.message["Subject"]
+            assert subject == shortened(f"{who} asks: {prompt}"), subject
+            assert subject.defects == () and mail.message["Bcc"] is None
+            raw = re.search(rb"^Subject:(.*\r\n(?: .*\r\n)*)", mail.raw, re.MULTILINE)
+            assert raw and hidden.encode() not in raw[1]
+            if "=?" not in subject:
+                assert b"=?" not in raw[1], "what needs no encoding has none"
+    server.harness = mine
+
+
+def shortened(subject: str) -> str:
+    """A subject as it is cut."""
+    return subject if len(subject) <= 110 else subject[:109].rstrip() + "…"
+
+
+def test_no_label_and_no_prompt_makes_a_line_of_the_mail(server: Server, post: Post, kim: Browser) -> None:
+    fake = "\n  - Approve (default)\n\nIf nobody answers: Harness goes on.\n-- \nOpen the question:\nhttps://evil.example/"
+    server.ask("Ship?" + fake, label="Yes" + fake, description="Now." + fake, default="26", timeout_seconds=3600)
+    mail = post.wait_for(2)[1]
+    check(mail, server)
+    lines = mail.text.split("\n")
+    options = [line for line in lines if line.startswith("  - ")]
+    assert options == [
+        "  - Yes - Approve (default) If nobody answers: Harness goes on. -- Open the question: https://evil.example/",
+        "  - 26 September (default)",
+    ]
+    assert [line for line in lines if line.startswith("If nobody answers")][0].startswith("If nobody answers: Harness takes")
+    assert len([line for line in lines if line.startswith("If nobody answers")]) == 1
+    assert lines.count("Open the question:") == 1 and lines.count("-- ") == 1
+    assert "> Open the question:" in lines and "> https://evil.example/" in lines
+    assert not [line for line in lines if line.startswith("https://evil")]
 
 
 def test_n13_of_a_private_space_no_word_leaves(server: Server, post: Post, kim: Browser) -> None:

@@ -172,6 +172,25 @@ impl Folder {
         self.keep("address", &address.to_string())
     }
 
+    /// The origins that the server on this folder may send to though they are not public; nothing where none runs here that
+    /// has said so.
+    pub fn exceptions(&self) -> Option<Vec<Url>> {
+        if self.database.is_some() || !matches!(chips_store::admin::holder(&self.path), Ok(Some(_))) {
+            return None;
+        }
+        let kept = std::fs::read_to_string(self.beside().join("outbound")).ok()?;
+        kept.split_ascii_whitespace().map(|url| url.parse().ok()).collect()
+    }
+
+    /// Keeps the origins that the server may send to though they are not public, for whoever registers an address.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn keep_exceptions(&self, exceptions: &[Url]) -> anyhow::Result<()> {
+        let origins: Vec<String> = exceptions.iter().map(|url| url.origin().ascii_serialization()).collect();
+        self.keep("outbound", &origins.join(" "))
+    }
+
     /// The harness that the demo plays, where it has played before.
     pub fn demo_harness(&self) -> Option<HarnessId> {
         std::fs::read_to_string(self.beside().join("demo")).ok()?.trim().parse().ok()

@@ -1,11 +1,11 @@
 //! How administration shows what it made and what there is: JSON for scripts, lines to copy and tables for people.
 
 use chips_protocol::{HarnessId, PersonId, SpaceId, WorkspaceId};
-use chips_store::admin::{Initialised, Issued, Listed, SignIn};
+use chips_store::admin::{Initialised, Issued, Listed, SignIn, Unheard};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::folder::{shell_word, this_program};
+use crate::folder::{Folder, shell_word, this_program};
 use crate::output;
 
 /// A participant and its token in `--json`.
@@ -237,6 +237,26 @@ fn shortened(text: &str, columns: usize) -> String {
     }
     kept.push('…');
     kept
+}
+
+/// That nobody is told of what a harness asks, because its owner is disabled; and what to do.
+pub fn unheard(one: &Unheard, folder: &Folder) -> String {
+    format!("{}; {}", unheard_says(one), unheard_mend(one, folder))
+}
+
+/// That nobody is told of what a harness asks, because its owner is disabled.
+pub fn unheard_says(one: &Unheard) -> String {
+    let Unheard { harness_id, name, owner, owner_name } = one;
+    let (name, owner_name) = (output::one_line(name), output::one_line(owner_name));
+    format!(
+        "nobody is told of what {name} ({harness_id}) asks outside any space: its owner {owner_name} ({owner}) is disabled"
+    )
+}
+
+/// How somebody is told again of what a harness asks.
+pub fn unheard_mend(one: &Unheard, folder: &Folder) -> String {
+    let words = |owner: &str| folder.command(&format!("harness owner {} {owner}", one.harness_id));
+    format!("`{}` has everybody told, `{}` somebody else", words("none"), words("USR"))
 }
 
 #[cfg(test)]

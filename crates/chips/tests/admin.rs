@@ -179,21 +179,56 @@ fn where_there_are_several_workspaces_one_is_named() {
     machine.refused(&foreign, 1);
 }
 
-/// Case H15, as far as lists go.
+/// Case H15, as far as names go: there is none that could forge a line.
 #[test]
-fn a_hostile_name_moves_no_cursor_and_forges_no_row() {
+fn a_name_is_one_line_that_can_be_read_whatever_it_names() {
     let machine = Machine::new();
-    machine.json(&["init"]);
-    let name = "x\n{\"level\":\"ERROR\"}\u{1b}[31m\u{9b}2J\u{202e}y";
-    let made = machine.json(&["harness", "add", name]);
-    let table = machine.text(&["harness", "list"]);
-    assert_eq!(table.lines().count(), 3, "{table}");
-    assert!(!table.replace('\n', "").chars().any(|c| c.is_control() || c == '\u{202e}'), "{table:?}");
-    let output = machine.text(&["harness", "list", "--json"]);
-    assert!(!output.trim_end().chars().any(|c| c.is_control() || c == '\u{202e}'), "{output:?}");
-    let list: Value = serde_json::from_str(&output).unwrap();
-    let listed = list.as_array().unwrap().iter().find(|one| one["id"] == made["id"]).unwrap();
-    assert_eq!(text(listed, "/name"), name, "it comes back as it went in");
+    let space = text(&machine.json(&["init"]), "/space_id").to_owned();
+    let list = |kind: &str| machine.json(&[kind, "list"]);
+    let kinds = ["workspace", "person", "harness", "space"];
+    let before = kinds.map(list);
+    for kind in kinds {
+        for (name, says) in [
+            ("x\n{\"level\":\"ERROR\"}\u{1b}[31m\u{9b}2J\u{202e}y", "a line break (U+000A) as its character 2"),
+            ("Ada\rRobin", "a line break (U+000D) as its character 4"),
+            ("Ada\u{1b}[31m", "a control character (U+001B) as its character 4"),
+            ("\u{202e}adA", "turns text round (U+202E) as its character 1"),
+            ("A\tB", "a tab (U+0009)"),
+        ] {
+            let said = machine.refused(&[kind, "add", name], 1);
+            assert!(said.contains(says), "{kind} {name:?}: {said}");
+            assert!(!said.replace('\n', "").chars().any(|c| c.is_control() || c == '\u{202e}'), "{said:?}");
+        }
+    }
+    assert_eq!(kinds.map(list), before);
+    assert_eq!(text(&list("space")[0], "/id"), space);
+    let name = "Größe \u{1f469}\u{200d}\u{1f4bb} (EU)";
+    machine.json(&["harness", "add", name]);
+    assert_eq!(text(&list("harness")[1], "/name"), name, "it comes back as it went in");
+}
+
+#[test]
+fn who_is_disabled_leaves_no_harness_unheard_of_without_a_word() {
+    let machine = Machine::new();
+    let made = machine.json(&["init"]);
+    let harness = text(&made, "/harness/id").to_owned();
+    let ada = text(&machine.json(&["person", "add", "Ada"]), "/id").to_owned();
+    machine.json(&["harness", "owner", &harness, &ada]);
+    let done = machine.run(&["person", "disable", &ada]);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success(), "{said}");
+    for words in ["nobody is told of what Harness (", &harness, "its owner Ada (", "harness owner", "none"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(text(&machine.json(&["person", "disable", &ada]), "/unheard/0/id"), harness, "as long as it is so");
+    let doctor = machine.run(&["doctor"]);
+    let says = String::from_utf8(doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(1), "{says}");
+    assert!(says.contains("nobody is told of what Harness") && says.contains(&format!("harness owner {harness} none")));
+    machine.json(&["harness", "owner", &harness, "none"]);
+    assert!(machine.run(&["doctor"]).status.success());
+    let robin = text(&machine.json(&["person", "add", "Robin"]), "/id").to_owned();
+    assert_eq!(machine.json(&["person", "disable", &robin])["unheard"], json!([]));
 }
 
 #[test]

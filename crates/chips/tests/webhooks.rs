@@ -70,7 +70,9 @@ fn n07_an_answer_is_posted_after_a_kill_and_again_by_hand_and_its_key_can_be_cha
     let machine = &desk.machine;
     let harness = machine.json(&["harness", "list"])[0]["id"].as_str().unwrap().to_owned();
     let url = format!("{origin}/chips");
-    let added = machine.json(&["harness", "webhook", "add", &harness, &url]);
+    let added = machine.run(&["harness", "webhook", "add", &harness, &url, "--json"]);
+    assert_eq!(String::from_utf8(added.stderr).unwrap(), "", "the server excepts it");
+    let added: Value = serde_json::from_slice(&added.stdout).unwrap();
     assert!(added["key"].as_str().unwrap().starts_with("whsec_"), "{added}");
     let number = added["id"].to_string();
 
@@ -111,9 +113,27 @@ fn what_can_not_be_is_refused_in_words() {
     machine.refused(&["harness", "webhook", "add", &harness, "https://user:secret@example.com/"], 2);
     let missing = machine.refused(&["harness", "webhook", "remove", "7"], 1);
     assert!(missing.contains("no webhook 7"), "{missing}");
-    let added = machine.run(&["harness", "webhook", "add", &harness, "https://192.168.1.9/"]);
+    // The server that runs excepts nothing, so nothing could ever be sent there.
+    for (url, why) in [
+        ("https://192.168.1.9/", "no public address"),
+        ("https://127.1/", "no public address"),
+        ("http://example.com/", "is not https"),
+        ("https://intranet/", "no public address"),
+    ] {
+        let said = machine.refused(&["harness", "webhook", "add", &harness, url], 2);
+        let origin = url.trim_end_matches('/').replace("127.1", "127.0.0.1");
+        assert!(said.contains(why) && said.contains(&format!("--allow-outbound {origin} first")), "{said}");
+    }
+    assert_eq!(machine.json(&["harness", "webhook", "list"]), json!([]));
+    // Where none runs, it may be started with the exception.
+    let mut desk = desk;
+    desk.kill();
+    let added = desk.machine.run(&["harness", "webhook", "add", &harness, "https://192.168.1.9/"]);
     let said = String::from_utf8(added.stderr).unwrap();
-    assert!(added.status.success() && said.contains("--allow-outbound https://192.168.1.9"), "{said}");
+    assert!(
+        added.status.success() && said.contains("must be started with --allow-outbound https://192.168.1.9"),
+        "{said}"
+    );
 }
 
 #[test]

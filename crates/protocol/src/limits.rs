@@ -31,6 +31,8 @@ pub const FREE_TEXT: usize = 10_000;
 
 /// The longest time-out and the longest lease, in seconds: 365 days. The shortest is anything over 0.
 pub const SECONDS: u32 = 31_536_000;
+/// The length of the name of a workspace, a person, a harness or a space.
+pub const NAME: usize = 100;
 /// The largest `seq`: the largest whole number that every JSON reader holds exactly (RFC 8259, section 6).
 pub const SEQ: u64 = (1 << 53) - 1;
 

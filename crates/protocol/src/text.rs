@@ -117,6 +117,38 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// Whether a character ends a line, steers whoever shows it, or turns text round: what a name never has.
+fn is_no_part_of_a_name(c: char) -> bool {
+    c.is_control() || is_bidi_control(c) || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Checks the name of a workspace, a person, a harness, a space or an address: one line that can be read, of at most `most`
+/// characters.
+///
+/// # Errors
+/// What is wrong with it and where, in words for whoever gave it.
+pub fn check_name(name: &str, most: usize) -> Result<(), String> {
+    if is_blank(name) {
+        return Err("the name is blank; give one that people know".to_owned());
+    }
+    if let Some((at, c)) = name.chars().enumerate().find(|(_, c)| is_no_part_of_a_name(*c)) {
+        let what = match c {
+            '\n' | '\r' | '\u{2028}' | '\u{2029}' => "a line break",
+            '\t' => "a tab",
+            _ if is_bidi_control(c) => "a character that turns text round",
+            _ => "a control character",
+        };
+        let (place, code) = (at + 1, u32::from(c));
+        return Err(format!(
+            "the name has {what} (U+{code:04X}) as its character {place}; give one line of letters that can be seen"
+        ));
+    }
+    match name.chars().count() {
+        long if long > most => Err(format!("the name has {long} characters; it may have {most}")),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +191,29 @@ mod tests {
         }
         for text in ["0", ".", "\0", " a ", "\u{301}"] {
             assert!(!is_blank(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_line_that_can_be_read() {
+        for good in ["Ada", "Purchasing (EU)", "Größe \u{1F469}\u{200D}\u{1F4BB}", &"a".repeat(100)] {
+            assert_eq!(check_name(good, 100), Ok(()), "{good}");
+        }
+        for (bad, says) in [
+            ("", "blank"),
+            (" \u{200B}\n", "blank"),
+            ("Ada\nRobin", "a line break (U+000A) as its character 4"),
+            ("A\r", "a line break (U+000D) as its character 2"),
+            ("A\u{2028}", "a line break (U+2028)"),
+            ("A\tB", "a tab (U+0009)"),
+            ("\0Ada", "a control character (U+0000) as its character 1"),
+            ("A\u{1B}[2J", "a control character (U+001B)"),
+            ("A\u{85}", "a control character (U+0085)"),
+            ("\u{202E}adA", "turns text round (U+202E)"),
+            (&"a".repeat(101), "101 characters; it may have 100"),
+        ] {
+            let refusal = check_name(bad, 100).expect_err(bad);
+            assert!(refusal.contains(says) && !refusal.contains(char::is_control), "{bad:?}: {refusal}");
         }
     }
 

@@ -91,6 +91,7 @@ pub struct Listed {
 pub use copy::{Backup, Keep, back_up, is_within, restore};
 pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
+pub use lists::Unheard;
 pub use webhooks::Webhook;
 
 /// A folder or a database opened for administration.
@@ -248,7 +249,7 @@ impl Admin {
     /// Adds a workspace, with what [`init`] makes.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters.
+    /// The name is no line that can be read, or longer than 100 characters.
     pub fn add_workspace(&mut self, name: &str) -> Result<Initialised, AdminError> {
         write(&mut self.connection, |transaction| acts::add_workspace(transaction, name))
     }
@@ -256,7 +257,7 @@ impl Admin {
     /// Adds a person, with a token and a way to sign in.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters, or the workspace was erased.
+    /// The name is no line that can be read, or longer than 100 characters, or the workspace was erased.
     pub fn add_person(&mut self, workspace: WorkspaceId, name: &str) -> Result<(Issued<PersonId>, SignIn), AdminError> {
         write(&mut self.connection, |transaction| {
             let ws_no = acts::live_workspace(transaction, workspace)?;
@@ -267,7 +268,7 @@ impl Admin {
     /// Adds a harness, with a token.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters, or the workspace was erased.
+    /// The name is no line that can be read, or longer than 100 characters, or the workspace was erased.
     pub fn add_harness(&mut self, workspace: WorkspaceId, name: &str) -> Result<Issued<HarnessId>, AdminError> {
         write(&mut self.connection, |transaction| {
             let ws_no = acts::live_workspace(transaction, workspace)?;
@@ -278,7 +279,7 @@ impl Admin {
     /// Adds a space: open without members, closed with.
     ///
     /// # Errors
-    /// The name is blank or longer than 100 characters, a member is no person of the workspace, or that was erased.
+    /// The name is no line that can be read, or longer than 100 characters, a member is no person of the workspace, or that was erased.
     pub fn add_space(
         &mut self,
         workspace: WorkspaceId,

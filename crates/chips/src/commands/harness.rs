@@ -174,7 +174,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let (issued, _) = admin.rotate(ParticipantId::Harness(id), overlap.map(args::milliseconds))?;
             show(&folder, &Issued { id, token: issued.token }, json.json)?;
         }
-        Command::Webhook { command } => webhook::run(command)?,
+        Command::Webhook { command } => return webhook::run(command),
         Command::Owner { id, person: Owner(person), data, json } => {
             Admin::open(data.folder()?.location())?.set_owner(id, person)?;
             if json.json {

@@ -77,7 +77,7 @@ enum Command {
         #[command(flatten)]
         json: args::Json,
     },
-    /// End every token and session of a person, for good
+    /// End every token and session of a person, for good; names the harnesses of which nobody is told any more
     #[command(after_help = examples!("chips person disable usr_01K4ZQPX000000000000000003"))]
     Disable {
         /// The person
@@ -121,11 +121,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             show(&folder, id, Some(&issued.token), &sign_in, &public_url, json.json)?;
         }
         Command::Disable { id, data, json } => {
-            Admin::open(data.folder()?.location())?.disable(ParticipantId::Person(id))?;
+            let folder = data.folder()?;
+            let mut admin = Admin::open(folder.location())?;
+            admin.disable(ParticipantId::Person(id))?;
+            let unheard = admin.unheard(Some(id))?;
             if json.json {
-                output::json(&json!({ "id": id, "disabled": true }))?;
+                let unheard: Vec<_> =
+                    unheard.iter().map(|one| json!({ "id": one.harness_id, "name": one.name })).collect();
+                output::json(&json!({ "id": id, "disabled": true, "unheard": unheard }))?;
             } else {
                 output::line(format_args!("{id} is disabled: every token and session has ended"))?;
+            }
+            for one in &unheard {
+                output::note(present::unheard(one, &folder));
             }
         }
     }

@@ -135,6 +135,7 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
     let reachable =
         config.public_url.as_ref().is_some_and(|url| url.scheme() == "https") || !config.listen.ip().is_loopback();
     let public = config.public_url.is_some();
+    let exceptions = config.allow_outbound.clone();
     let server = chips_server::bind(config, store).await?;
     let address = server.address();
     let url = match public || !address.ip().is_unspecified() {
@@ -143,6 +144,9 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
     };
     if let Err(error) = folder.keep_url(&url).and_then(|()| folder.keep_address(address)) {
         tracing::warn!("links made by `chips person link` may name another address: {error:#}");
+    }
+    if let Err(error) = folder.keep_exceptions(&exceptions) {
+        tracing::warn!("`chips harness webhook add` does not know what --allow-outbound excepts: {error:#}");
     }
     let stage = if shown.demo { Some(Stage::set(&folder, made.as_ref())?) } else { None };
     // Nobody may be reading any more; the server serves all the same.

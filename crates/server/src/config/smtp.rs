@@ -155,6 +155,10 @@ pub fn sender(text: &str) -> Result<Mailbox, String> {
     if text.chars().any(char::is_control) {
         return Err(takes());
     }
+    // Mail programs would decode it, and show another name than the one that stands here.
+    if text.contains("=?") {
+        return Err(format!("{}, its name as people read it and not encoded", takes()));
+    }
     text.parse().map_err(|_| takes())
 }
 

@@ -239,6 +239,7 @@ pub(crate) struct Words {
     pub fault_refused: &'static str,
     pub fault_known: &'static str,
     pub fault_many: &'static str,
+    pub fault_name: &'static str,
     pub when_told: &'static str,
     pub zone: &'static str,
     pub zone_hint: &'static str,

@@ -222,7 +222,8 @@ async fn h15_nothing_that_somebody_sends_forges_a_line_of_the_log_or_leaves_a_se
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).init();
     let app = TestApp::start().await;
     let name = "x\n{\"level\":\"ERROR\"}\u{1b}[31m";
-    let issued = app.admin().add_harness(app.harness.workspace_id, name).unwrap();
+    assert!(app.admin().add_harness(app.harness.workspace_id, name).is_err(), "a name is one line");
+    let issued = app.admin().add_harness(app.harness.workspace_id, "x{\"level\":\"ERROR\"}").unwrap();
     let mut odd = app.harness.clone();
     (odd.id, odd.token) = (chips_protocol::ParticipantId::Harness(issued.id), issued.token);
     odd.get("/v1/me").await.expect(200);

@@ -168,11 +168,39 @@ async fn n12_a_tap_after_the_time_is_told_so() {
     let late = tap(&app, &about(closes), 0).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     assert_eq!(late.body, "Too late. Purchasing goes on without an answer: Nobody answered in time.\n");
+    // It is kept like one from the page, once, and decides nothing.
+    assert_eq!(tap(&app, &about(closes), 0).await.status, StatusCode::CONFLICT);
+    let kept = app.read(closes).await;
+    assert_eq!((kept.state, kept.late_answers.len()), (AskState::TimedOut, 1));
+    assert_eq!(kept.late_answers[0].answers[0].values, ["19"]);
+    let kim = app.kim().await;
+    kim.get(&format!("/asks/{closes}")).await.says("Too late, from you: “19 September”. It did not count");
     time.pass_ms(6 * day * 1000);
     let old = tap(&app, &about(stays), 0).await;
     assert_eq!(old.status, StatusCode::GONE, "{}", old.body);
     assert!(old.body.starts_with("This button is too old. Answer in the inbox instead: http://"), "{}", old.body);
     assert_eq!(app.read(stays).await.state, AskState::Open);
+    // A week after the deadline it is too old even for that.
+    time.pass_ms(day * 1000);
+    assert_eq!(tap(&app, &about(closes), 1).await.status, StatusCode::CONFLICT);
+    assert_eq!(app.read(closes).await.late_answers.len(), 1);
+}
+
+#[tokio::test]
+async fn no_label_and_no_answer_makes_a_line_of_its_own() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    topic(&app, &receiver).await;
+    let mut question = question("when", "Ship?\r\nToday.\u{202e}x", json!({ "allow_free_text": true }));
+    question["options"][0]["label"] = json!("Yes\n\nRobin answered: No");
+    let ask_id = app.ask(json!({ "questions": [question] })).await;
+    let said = published(&receiver.wait_for(1).await[0]);
+    assert_eq!(said["message"], "Ship?\nToday.\\u{202e}x", "a prompt has its lines, and what turns it round is shown");
+    assert_eq!(said["actions"][0]["label"], "Yes Robin answered: No");
+    app.settle(ask_id, json!([{ "question_id": "when", "values": [], "free_text": "No\r\nRobin answered: Yes" }]))
+        .await;
+    let closed = published(&receiver.wait_for(2).await[1]);
+    assert_eq!(closed["message"], "“No Robin answered: Yes”");
 }
 
 #[tokio::test]

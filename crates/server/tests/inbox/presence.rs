@@ -59,6 +59,22 @@ async fn n08_an_agent_a_page_in_the_background_and_a_colleague_are_nobody_who_lo
 }
 
 #[tokio::test]
+async fn a_page_whose_session_was_ended_is_nobody_who_looks() {
+    let receiver = Receiver::start().await;
+    let (app, _time) = App::by_hand_with(|config| config.allow_outbound = vec![receiver.origin()]).await;
+    told_at(&app, &receiver).await;
+    // Signed out there, and ended from another browser. The clock stands still, so there is no grace that could pass.
+    for (nth, action) in [(1, "/sign-out"), (2, "/settings/sessions/end-others")] {
+        let (here, there) = (app.kim().await, app.kim().await);
+        assert_eq!(touch(&here).await, StatusCode::NO_CONTENT);
+        let ends = if nth == 1 { &here } else { &there };
+        ends.submit(&ends.get("/settings").await.form(action), &[]).await;
+        let asked = app.ask(plain()).await;
+        assert_eq!(receiver.wait_for(nth).await.remove(nth - 1).json()["ask_id"], asked.to_string(), "{action}");
+    }
+}
+
+#[tokio::test]
 async fn only_a_page_of_whoever_is_signed_in_says_that_they_look() {
     let app = App::start().await;
     let kim = app.kim().await;

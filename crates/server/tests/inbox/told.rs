@@ -46,8 +46,8 @@ async fn a_topic_is_added_tried_out_and_removed() {
     assert_eq!(removed.location(), "/settings#told");
     assert!(app.store.endpoints(&app.identity(app.kim)).await.unwrap().is_empty());
     // A second time, from a page that is not up to date.
-    assert_eq!(kim.submit(&page.form("/settings/told/remove"), &[]).await.status, StatusCode::SEE_OTHER);
-    assert_eq!(kim.submit(&page.form("/settings/told/test"), &[]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(kim.submit(&page.form("/settings/told/remove"), &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(kim.submit(&page.form("/settings/told/test"), &[]).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -99,6 +99,10 @@ async fn a_webhook_s_key_is_shown_once_and_signs_what_is_sent() {
     kim.submit(&page.form("/settings/told/test"), &[]).await.says("The test message was accepted.");
     let received = receiver.wait_for(1).await.remove(0);
     standardwebhooks::Webhook::new(&key).unwrap().verify(&received.body, &received.headers).unwrap();
+    // A name is one line, as everywhere.
+    let named = send(&kim, WEBHOOK, &[("url", &format!("{url}2")), ("name", "Pager\nof Robin")]).await;
+    assert_eq!(named.status, StatusCode::UNPROCESSABLE_ENTITY);
+    named.says("Give one line of at most 60 characters");
     // Another key would leave whoever checks with this one in the dark.
     let again = send(&kim, WEBHOOK, &[("url", &url), ("name", "")]).await;
     assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -174,7 +178,10 @@ async fn nobody_changes_what_is_another_s() {
     let kim = app.kim().await;
     app.tell(app.kim, Channel::Webhook, "https://example.com/kim", json!({ "key": "" })).await;
     let form = kim.get("/settings").await.form("/settings/told/remove").with("endpoint", &theirs.to_string());
-    kim.submit(&form, &[]).await;
+    for action in ["/settings/told/remove", "/settings/told/test"] {
+        let form = kim.get("/settings").await.form(action).with("endpoint", &theirs.to_string());
+        assert_eq!(kim.submit(&form, &[]).await.status, StatusCode::NOT_FOUND, "{action}");
+    }
     assert_eq!(app.store.endpoints(&app.identity(app.robin)).await.unwrap().len(), 1);
     let form = form.with("token", "0123");
     assert_eq!(kim.submit(&form, &[]).await.status, StatusCode::FORBIDDEN);

@@ -2,8 +2,7 @@
 
 use crate::sql::{OptionalExtension, Transaction};
 use chips_core::budget::{DEFAULT_HOUR, DEFAULT_OPEN};
-use chips_protocol::text::is_blank;
-use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId};
+use chips_protocol::{HarnessId, ParticipantId, PersonId, SpaceId, Timestamp, WorkspaceId, limits, text};
 
 use super::{AdminError, Initialised, Issued, SignIn};
 use crate::clock::TimeSource;
@@ -12,9 +11,6 @@ use crate::postgres::node;
 use crate::secret::{self, TokenKind};
 use crate::session::SIGN_IN_MS;
 
-/// The longest name, in characters.
-const NAME_LIMIT: usize = 100;
-
 /// The time of an act: Chips' clock as far as it can be known beside a server, never behind the log.
 pub(super) fn now(transaction: &Transaction<'_>) -> Result<Timestamp, AdminError> {
     let clock = if transaction.is_postgres() { node::read_clock(transaction)? } else { TimeSource::System.wall() };
@@ -22,13 +18,7 @@ pub(super) fn now(transaction: &Transaction<'_>) -> Result<Timestamp, AdminError
 }
 
 fn check_name(name: &str) -> Result<(), AdminError> {
-    if is_blank(name) {
-        return Err(AdminError::Refused("the name is blank; give one that people know".to_owned()));
-    }
-    match name.chars().count() {
-        0..=NAME_LIMIT => Ok(()),
-        long => Err(AdminError::Refused(format!("the name has {long} characters; it may have {NAME_LIMIT}"))),
-    }
+    text::check_name(name, limits::NAME).map_err(AdminError::Refused)
 }
 
 /// The time part and the random part of a new identifier.

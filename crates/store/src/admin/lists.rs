@@ -6,7 +6,41 @@ use chips_protocol::{HarnessId, PersonId, SpaceId, Timestamp, WorkspaceId};
 use super::{Admin, AdminError, Listed};
 use crate::engine::rows;
 
+/// A harness of whose questions outside any space nobody is told: its owner can't sign in any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard {
+    /// The harness.
+    pub harness_id: HarnessId,
+    /// What people call it.
+    pub name: String,
+    /// Its owner.
+    pub owner: PersonId,
+    /// What people call them.
+    pub owner_name: String,
+}
+
 impl Admin {
+    /// The harnesses that are owned by somebody disabled, in the order in which they were added; `owner` names one alone.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn unheard(&mut self, owner: Option<PersonId>) -> Result<Vec<Unheard>, AdminError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT h.harness_id, h.name, p.person_id, p.name FROM harnesses h JOIN persons p ON p.no = h.owner_no
+             WHERE h.disabled_at IS NULL AND p.disabled_at IS NOT NULL AND (?1 IS NULL OR p.person_id = ?1)
+             ORDER BY h.ws_no, h.no",
+        )?;
+        let found = statement.query_map([owner.map(PersonId::to_bytes)], |row| {
+            Ok(Unheard {
+                harness_id: HarnessId::from_bytes(row.get(0)?),
+                name: row.get(1)?,
+                owner: PersonId::from_bytes(row.get(2)?),
+                owner_name: row.get(3)?,
+            })
+        })?;
+        Ok(found.collect::<crate::sql::Result<_>>()?)
+    }
+
     /// All workspaces.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use chips_store::admin::{Admin, AdminError};
 
 use super::Findings;
 use crate::folder::Folder;
+use crate::present;
 
 /// Looks at what is in it, and says what of that is not as it should be.
 ///
@@ -26,6 +27,9 @@ pub(super) fn examine(area: &'static str, folder: &Folder, findings: &mut Findin
                 folder.command(&format!("erase --{} {}", erasure.what, erasure.id))
             ),
         );
+    }
+    for one in admin.unheard(None)? {
+        findings.wrong(area, present::unheard_says(&one), present::unheard_mend(&one, folder));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `chips harness webhook`
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use chips_protocol::{AskId, HarnessId};
@@ -11,7 +12,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::{args, folder, output};
+use crate::{args, exit, folder, output};
 
 /// How long the old key signs beside the new one where nobody says otherwise.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
@@ -95,24 +96,31 @@ fn address(text: &str) -> Result<Url, String> {
 }
 
 /// Runs it.
-pub fn run(command: Command) -> anyhow::Result<()> {
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Add { id, url, data, json } => {
-            let key = new_key()?;
-            let number = Admin::open(data.folder()?.location())?.add_webhook(
-                id,
-                url.as_str(),
-                &stored(&Keys::one(key.clone()))?,
-            )?;
-            if let Err(reason) = Outbound::new(&[]).map_err(anyhow::Error::msg)?.check(&url) {
-                output::note(format_args!(
-                    "{reason}. The server must be started with --allow-outbound {}",
-                    url.origin().ascii_serialization()
+            let folder = data.folder()?;
+            let known = folder.exceptions();
+            let outbound = Outbound::new(known.as_deref().unwrap_or_default()).map_err(anyhow::Error::msg)?;
+            let origin = url.origin().ascii_serialization();
+            let refused = outbound.check(&url).err();
+            if let (Some(reason), Some(_)) = (&refused, &known) {
+                output::error(&format!(
+                    "{reason}. The server that runs here sends nothing there; start it with --allow-outbound {origin} first"
                 ));
+                return Ok(exit::USAGE.into());
             }
-            issued(number, &key, json.json)
+            let key = new_key()?;
+            let secret = stored(&Keys::one(key.clone()))?;
+            let number = Admin::open(folder.location())?.add_webhook(id, url.as_str(), &secret)?;
+            if let Some(reason) = refused {
+                output::note(format_args!("{reason}. The server must be started with --allow-outbound {origin}"));
+            }
+            issued(number, &key, json.json)?;
         }
-        Command::List { id, data, json } => list(&Admin::open(data.folder()?.location())?.webhooks(id)?, json.json),
+        Command::List { id, data, json } => {
+            list(&Admin::open(data.folder()?.location())?.webhooks(id)?, json.json)?;
+        }
         Command::Rotate { number, overlap, data, json } => {
             let key = new_key()?;
             let until = TimeSource::System.wall().plus_ms(args::milliseconds(overlap.unwrap_or(OVERLAP)));
@@ -122,17 +130,26 @@ pub fn run(command: Command) -> anyhow::Result<()> {
                 stored(&keys.rotate(key.clone(), until.ms())).map_err(|error| error.to_string())
             };
             Admin::open(data.folder()?.location())?.change_webhook(number, change)?;
-            issued(number, &key, json.json)
+            issued(number, &key, json.json)?;
         }
         Command::Resend { number, ask_id, data, json } => {
             Admin::open(data.folder()?.location())?.resend_webhook(number, ask_id)?;
-            said(json.json, json!({ "id": number, "ask_id": ask_id }), format!("{ask_id} is posted to {number} again"))
+            said(
+                json.json,
+                json!({ "id": number, "ask_id": ask_id }),
+                format!("{ask_id} is posted to {number} again"),
+            )?;
         }
         Command::Remove { number, data, json } => {
             Admin::open(data.folder()?.location())?.remove_webhook(number)?;
-            said(json.json, json!({ "id": number, "removed": true }), format!("nothing is posted to {number} any more"))
+            said(
+                json.json,
+                json!({ "id": number, "removed": true }),
+                format!("nothing is posted to {number} any more"),
+            )?;
         }
     }
+    Ok(exit::DONE.into())
 }
 
 fn stored(keys: &Keys) -> anyhow::Result<String> {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use chips_core::Who;
 use chips_core::notify::{Channel, GRACE_LIMIT, Outcome, Preferences, Quiet};
 use chips_protocol::api::{Me, Tier};
-use chips_protocol::text::shown;
+use chips_protocol::text::{check_name, shown};
 use chips_protocol::{PersonId, SpaceId};
 use chips_store::{Endpoint, NewEndpoint};
 use url::Url;
@@ -92,7 +92,7 @@ pub(super) struct NtfyForm {
 #[derive(Debug, Default, Clone)]
 pub(super) struct WebhookForm {
     pub url: Field,
-    pub name: String,
+    pub name: Field,
     pub open: bool,
 }
 
@@ -414,7 +414,7 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
     let [url, name] = ["url", "name"].map(|name| fields.take(name).map(|text| text.trim().to_owned()));
     let (Ok(url), Ok(name), Ok(())) = (url, name, fields.end()) else { return misfit(&person) };
     let w = person.visit.w;
-    let mut form = WebhookForm { url: Field::of(url), name, open: true };
+    let mut form = WebhookForm { url: Field::of(url), name: Field::of(name), open: true };
     let address = match form.url.text.parse::<Url>() {
         Ok(url) if url.has_host() && form.url.text.len() <= ADDRESS => check(&state, &mut form.url, url, w),
         _ => {
@@ -422,6 +422,9 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
             None
         }
     };
+    if !form.name.text.is_empty() && check_name(&form.name.text, NAME).is_err() {
+        form.name.blame(w.fault_name);
+    }
     let known = match state.store.endpoints(person.identity()).await {
         Ok(known) => known,
         Err(fault) => return person.visit.unreadable(&fault),
@@ -434,11 +437,11 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
     }) {
         form.url.blame(w.fault_known);
     }
-    let (Some(address), None) = (address, &form.url.fault) else {
+    let (Some(address), None, None) = (address, &form.url.fault, &form.name.fault) else {
         return again(&state, &person, Happened { webhook: Some(form), ..Happened::default() }).await;
     };
     let Ok(key) = webhook::new_key() else { return person.visit.unavailable(5) };
-    let name = if form.name.is_empty() { address.host_str().unwrap_or_default() } else { &form.name };
+    let name = if form.name.text.is_empty() { address.host_str().unwrap_or_default() } else { &form.name.text };
     let endpoint = NewEndpoint {
         channel: Channel::Webhook,
         name: cut(name),
@@ -481,8 +484,8 @@ async fn named(state: &AppState, request: Request) -> Result<(Person, Endpoint),
     match state.store.endpoints(person.identity()).await {
         Ok(known) => match known.into_iter().find(|endpoint| endpoint.endpoint_id == id) {
             Some(endpoint) => Ok((person, endpoint)),
-            // It was removed in another window.
-            None => Err(Redirect::to(ENDPOINTS).into_response()),
+            // It was removed in another window, or is somebody else's.
+            None => Err(person.visit.not_found()),
         },
         Err(fault) => Err(person.visit.unreadable(&fault)),
     }

@@ -221,6 +221,7 @@ pub(super) static WORDS: Words = Words {
     fault_refused: "Dorthin sendet Chips nichts: {what}",
     fault_known: "Diesen Webhook gibt es schon. Entferne ihn zuerst, wenn du einen neuen Schlüssel brauchst.",
     fault_many: "Das ist einer zu viel. Entferne zuerst einen anderen.",
+    fault_name: "Gib eine Zeile mit höchstens 60 sichtbaren Zeichen an.",
     when_told: "Wann du es erfährst",
     zone: "Zeitzone",
     zone_hint: "Für die Ruhezeit, wie Europe/Berlin",

@@ -219,6 +219,7 @@ pub(super) static WORDS: Words = Words {
     fault_refused: "Chips sends nothing there: {what}",
     fault_known: "This webhook is there already. Remove it first if you need a new key.",
     fault_many: "That is one too many. Remove another first.",
+    fault_name: "Give one line of at most 60 characters that can be seen.",
     when_told: "When you are told",
     zone: "Time zone",
     zone_hint: "For the quiet hours, like Europe/Berlin",

@@ -2,6 +2,7 @@
 
 use chips_core::notify::Kind;
 use chips_protocol::api::{Ask, AskState};
+use chips_protocol::text::shown;
 use chips_protocol::{Answer, Question, Timestamp};
 use chips_store::Notice;
 
@@ -62,14 +63,14 @@ impl Message {
     pub(crate) fn of(notice: &Notice, base_url: &str, w: &Words) -> Self {
         let ask = &notice.ask;
         let url = format!("{base_url}/asks/{}", ask.ask_id);
-        let asker = &ask.asker.name;
+        let asker = &one_line(&ask.asker.name);
         let open = ask.state == AskState::Open;
         let title = match notice.kind {
             Kind::Closed | Kind::Answered => closed_title(ask, w),
             Kind::LastCall => fill(w.message.last_call, &[("who", asker)]),
             Kind::Reminder => fill(w.message.reminder, &[("who", asker)]),
             Kind::Asked => match notice.run_title.as_deref().filter(|_| !notice.private) {
-                Some(run) => fill(w.message.asks_in, &[("who", asker), ("run", &shortened(run, 60))]),
+                Some(run) => fill(w.message.asks_in, &[("who", asker), ("run", &shortened(&one_line(run), 60))]),
                 None => fill(w.message.asks, &[("who", asker)]),
             },
         };
@@ -87,7 +88,7 @@ impl Message {
                 .map(|option| Action {
                     question_id: question.question_id.clone(),
                     value: option.value.clone(),
-                    label: option.label.clone(),
+                    label: one_line(&option.label),
                 })
                 .collect(),
             _ => Vec::new(),
@@ -114,8 +115,8 @@ fn asked(questions: &[Question], w: &Words) -> String {
 
 pub(super) fn closed_title(ask: &Ask, w: &Words) -> String {
     let w = &w.message;
-    let who = ask.answerer.as_ref().map_or(w.somebody, |answerer| answerer.name.as_str());
-    let asker = &ask.asker.name;
+    let who = ask.answerer.as_ref().map_or_else(|| w.somebody.to_owned(), |answerer| one_line(&answerer.name));
+    let asker = &one_line(&ask.asker.name);
     let pattern = match ask.state {
         AskState::Answered => w.answered,
         AskState::TimedOut => w.timed_out,
@@ -123,7 +124,7 @@ pub(super) fn closed_title(ask: &Ask, w: &Words) -> String {
         AskState::Withdrawn => w.withdrawn,
         AskState::Open => w.asks,
     };
-    fill(pattern, &[("by", who), ("who", asker)])
+    fill(pattern, &[("by", &who), ("who", asker)])
 }
 
 /// What became of an ask that is closed. A default that was taken is never told as somebody's choice.
@@ -145,28 +146,39 @@ fn words(ask: &Ask, answer: &Answer, w: &Words) -> String {
     let label = |value: &String| labels.and_then(|labels| labels.get(value)).unwrap_or(value).clone();
     let mut parts: Vec<String> = answer.values.iter().map(label).collect();
     parts.extend(answer.free_text.iter().map(|text| format!("{open}{text}{close}")));
-    if parts.is_empty() { w.message.none.to_owned() } else { shortened(&parts.join(", "), ANSWER) }
+    if parts.is_empty() { w.message.none.to_owned() } else { shortened(&one_line(&parts.join(", ")), ANSWER) }
 }
 
-/// A text on few lines, without characters that steer whoever shows it, cut with an ellipsis.
+/// Somebody's text: what would steer whoever shows it stands escaped, and its line ends are those of text.
+pub(super) fn plain(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    shown(&text).trim().to_owned()
+}
+
+/// The same on one line: so that a name or a label never reads as a line of its own.
+pub(super) fn one_line(text: &str) -> String {
+    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As [`plain`], cut with an ellipsis.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    let plain: String = text
-        .chars()
-        .map(|c| {
-            if c == '\n' {
-                c
-            } else if c.is_control() {
-                ' '
-            } else {
-                c
-            }
-        })
-        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}'))
-        .collect();
-    let plain = plain.trim();
+    let plain = plain(text);
     if plain.chars().count() <= most {
-        return plain.to_owned();
+        return plain;
     }
     let cut: String = plain.chars().take(most - 1).collect();
     format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_shown_and_what_is_one_line_stays_one() {
+        assert_eq!(plain(" a\r\nb\rc\u{2028}d\u{202e}e\u{1b}[2J "), "a\nb\nc\nd\\u{202e}e\\u{1b}[2J");
+        assert_eq!(one_line("Yes\n  - No\u{2029}\r\n  - Maybe\t!"), "Yes - No - Maybe !");
+        assert_eq!(shortened("abcd\n", 4), "abcd");
+        assert_eq!(shortened("ab cde", 4), "ab…");
+    }
 }

@@ -28,7 +28,8 @@ use crate::inbox::preferences::Preferences;
 use crate::inbox::words::{Words, fill};
 use crate::state::AppState;
 
-/// How long a tap is good for where its question has no deadline, in milliseconds.
+/// How long a tap is good for where its question has no deadline, and how long after a deadline it is kept as an answer that
+/// came too late; in milliseconds.
 const LONGEST_MS: i64 = 7 * 24 * 3600 * 1000;
 /// Under which name the store keeps the key.
 const SECRET: &str = "taps";
@@ -47,7 +48,7 @@ pub struct Tap {
     pub person: PersonId,
     /// The endpoint that the message went to.
     pub endpoint_id: i64,
-    /// After this it is worth nothing.
+    /// After this it answers nothing: the deadline, where there is one.
     pub expires: Timestamp,
     /// Which option, from 0.
     pub option: u8,
@@ -234,7 +235,10 @@ async fn settle(state: &AppState, token: &str, words: &Words) -> (StatusCode, St
         Ok(None) => return (StatusCode::NOT_FOUND, w.hidden.to_owned()),
         Err(fault) => return unavailable(&fault),
     };
-    if state.store.clock().now() >= tap.expires {
+    // What is tapped after the deadline is too late like an answer on the page, and kept beside the ask like one.
+    let is_deadline = ask.deadline == Some(tap.expires);
+    let ends = if is_deadline { tap.expires.plus_ms(LONGEST_MS) } else { tap.expires };
+    if state.store.clock().now() >= ends {
         return if ask.state == AskState::Open {
             (StatusCode::GONE, fill(w.too_old, &[("page", &page)]))
         } else {

@@ -1,13 +1,14 @@
 //! What a mail says: its subject, as text and as HTML that loads nothing, and how loudly.
 
 use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use chips_core::notify::Kind;
 use chips_protocol::api::{Ask, AskState, Tier};
-use chips_protocol::text::shown;
 use chips_protocol::{OnNoAnswer, Question, QuestionAsk, Timestamp};
 use chips_store::Notice;
 
-use super::super::message::{Message, shortened};
+use super::super::message::{Message, one_line, plain, shortened};
 use crate::inbox::words::{Words, fill};
 
 /// Characters of a subject.
@@ -16,6 +17,9 @@ const SUBJECT: usize = 110;
 const DESCRIPTION: usize = 400;
 /// Characters of a default in a sentence.
 const DEFAULT: usize = 80;
+
+/// Bytes of an encoded word, which is 75 characters long at most (RFC 2047, 2).
+const ENCODED: usize = 45;
 
 /// How loudly a mail comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +141,26 @@ pub(super) fn notice(notice: &Notice, message: &Message, w: &'static Words, base
     page.mail(subject(notice, w), urgency)
 }
 
+/// The subject as it stands in the header. Where a part of it looks like an encoded word (RFC 2047), mail programs would
+/// decode what somebody wrote, and show what was escaped: then all of it is encoded.
+pub(super) fn header(subject: &str) -> String {
+    if !subject.contains("=?") {
+        return subject.to_owned();
+    }
+    let mut words = vec![String::new()];
+    for c in subject.chars() {
+        if let Some(last) = words.last_mut() {
+            if last.len() + c.len_utf8() <= ENCODED {
+                last.push(c);
+            } else {
+                words.push(c.to_string());
+            }
+        }
+    }
+    let encoded = words.iter().map(|word| format!("=?utf-8?b?{}?=", STANDARD.encode(word)));
+    encoded.collect::<Vec<_>>().join(" ")
+}
+
 /// The same for every mail of a thread: programs keep those together that read alike.
 fn subject(notice: &Notice, w: &Words) -> String {
     let asker = one_line(&notice.ask.asker.name);
@@ -155,7 +179,7 @@ fn subject(notice: &Notice, w: &Words) -> String {
 fn asked(question: &Question, w: &'static Words) -> Asked {
     let default = question.default_value.as_deref();
     let chip = |option: &chips_protocol::QuestionOption| Chip {
-        label: plain(&option.label),
+        label: one_line(&option.label),
         description: option.description.as_deref().map(|text| shortened(&plain(text), DESCRIPTION)).unwrap_or_default(),
         mark: (default == Some(option.value.as_str())).then_some(w.is_default),
     };
@@ -235,7 +259,9 @@ impl Page {
         let mut parts = vec![self.title.clone()];
         parts.extend(self.says.iter().cloned());
         for Asked { prompt, options } in &self.questions {
-            let mut lines = vec![prompt.clone(), String::new()];
+            // Quoted, so that none of its lines reads as one of this mail's own.
+            let mut lines: Vec<String> = prompt.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+            lines.push(String::new());
             for Chip { label, description, mark } in options {
                 let mark = mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
                 lines.push(format!("  - {label}{mark}"));
@@ -252,14 +278,4 @@ impl Page {
         parts.push(format!("-- \n{}{settings}", self.why));
         parts.join("\n\n") + "\n"
     }
-}
-
-/// Somebody's text, its controls shown, its line ends those of text.
-fn plain(text: &str) -> String {
-    shown(&text.replace("\r\n", "\n").replace('\r', "\n")).trim().to_owned()
-}
-
-/// The same on one line, as headers and titles need it.
-fn one_line(text: &str) -> String {
-    plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -117,7 +117,7 @@ impl Mailer {
             .from(self.inner.from.clone())
             .to(Mailbox::new(None, to))
             .date(SystemTime::UNIX_EPOCH + Duration::from_millis(now))
-            .subject(mail.subject);
+            .subject(compose::header(&mail.subject));
         let Thread { id, first } = thread.unwrap_or_else(|| Thread::none(self.domain()));
         if let Some(first) = first {
             builder = builder.in_reply_to(first.clone()).references(first);
