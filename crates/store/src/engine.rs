@@ -376,8 +376,14 @@ impl Engine {
         self.write(outbox::Claim { limit }).await
     }
 
-    pub(crate) async fn record_attempt(&self, no: i64, outcome: Outcome, jitter: f64) -> Result<(), WriteError> {
-        self.write(outbox::Record { no, outcome, jitter }).await
+    pub(crate) async fn record_attempt(
+        &self,
+        notice: &Notice,
+        outcome: Outcome,
+        jitter: f64,
+    ) -> Result<(), WriteError> {
+        let &Notice { workspace_id, no, .. } = notice;
+        self.write(outbox::Record { workspace_id, no, outcome, jitter }).await
     }
 
     pub(crate) async fn next_notice(&self) -> Result<Option<Timestamp>, StoreError> {

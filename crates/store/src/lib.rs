@@ -417,8 +417,8 @@ impl Store {
     ///
     /// # Errors
     /// The store can't take writes.
-    pub async fn record_attempt(&self, no: i64, outcome: Outcome, jitter: f64) -> Result<(), WriteError> {
-        on!(self, backend => backend.record_attempt(no, outcome, jitter).await)
+    pub async fn record_attempt(&self, notice: &Notice, outcome: Outcome, jitter: f64) -> Result<(), WriteError> {
+        on!(self, backend => backend.record_attempt(notice, outcome, jitter).await)
     }
 
     /// When the next message is due that nobody sends yet.

@@ -19,7 +19,10 @@ use crate::sqlite::file::{self, Layout, Purpose};
 ///
 /// Where servers of an older layout may go on (`runs_from`), a step adds: columns with a default, tables, indexes, values that a
 /// check allows. It changes no column's type and writes no table anew, for their readers would find it empty for a moment.
-const STEPS: &[Step] = &[Step { layout: 4, runs_from: 4, sql: include_str!("postgres/migrations/0004_start.sql") }];
+const STEPS: &[Step] = &[
+    Step { layout: 4, runs_from: 4, sql: include_str!("postgres/migrations/0004_start.sql") },
+    Step { layout: 5, runs_from: 4, sql: include_str!("postgres/migrations/0005_keys.sql") },
+];
 
 /// One step.
 #[derive(Clone)]

@@ -191,7 +191,7 @@ async fn send(state: &AppState, notice: Notice) {
     // Not random for secrecy, only different from one message to the next.
     let jitter = f64::from(notice.no.wrapping_mul(0x9e37_79b9).rem_euclid(1000) as u16) / 1000.0;
     // The claim passes to the next sender where this can't be written.
-    if let Err(error) = state.store.record_attempt(notice.no, outcome, jitter).await {
+    if let Err(error) = state.store.record_attempt(&notice, outcome, jitter).await {
         tracing::warn!(%error, ask_id = %notice.ask.ask_id, "what became of a message could not be recorded");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::sql::{Connection, OptionalExtension, Transaction};
+use crate::sql::{Connection, OptionalExtension, Params, Transaction};
 use chips_core::erase::{self, ERASED};
 use chips_protocol::{AskId, Content, Event, HarnessId, ParticipantId, PersonId, RunId, Timestamp, WorkspaceId};
 
@@ -187,7 +187,7 @@ impl Admin {
             if let Target::Workspace(_) = target {
                 names(transaction, ws_no)?;
             }
-            erasing.runs.iter().try_for_each(|run| run_row(transaction, *run))?;
+            erasing.runs.iter().try_for_each(|run| run_row(transaction, ws_no, *run))?;
             Ok(erasing)
         })?;
         for some in asks.chunks(ASKS_AT_ONCE) {
@@ -298,16 +298,21 @@ fn find(connection: &Connection, target: Target, within: Option<i64>) -> Result<
                 one(connection, "SELECT ws_no, pos FROM asks WHERE ask_id = ?1", id.to_bytes(), target, within)?;
             let runs = numbers(
                 connection,
-                "SELECT run_no FROM asks WHERE pos = ?1 AND NOT EXISTS (
-                     SELECT 1 FROM asks b WHERE b.run_no = asks.run_no AND b.pos <> ?1)",
-                pos,
+                "SELECT run_no FROM asks WHERE ws_no = ?1 AND pos = ?2 AND NOT EXISTS (
+                     SELECT 1 FROM asks b INDEXED BY asks_by_run
+                     WHERE b.ws_no = asks.ws_no AND b.run_no = asks.run_no AND b.pos <> ?2)",
+                (ws_no, pos),
             )?;
             Erasing { asks: vec![pos], runs, ..nothing(ws_no) }
         }
         Target::Run(id) => {
             let (ws_no, no) =
                 one(connection, "SELECT ws_no, no FROM runs WHERE run_id = ?1", id.to_bytes(), target, within)?;
-            let asks = numbers(connection, "SELECT pos FROM asks WHERE run_no = ?1 ORDER BY pos", no)?;
+            let asks = numbers(
+                connection,
+                "SELECT pos FROM asks INDEXED BY asks_by_run WHERE ws_no = ?1 AND run_no = ?2 ORDER BY pos",
+                (ws_no, no),
+            )?;
             Erasing { asks, runs: vec![no], ..nothing(ws_no) }
         }
         Target::Person(id) => {
@@ -319,10 +324,10 @@ fn find(connection: &Connection, target: Target, within: Option<i64>) -> Result<
             let ws_no = rows::workspace_no(connection, id)?
                 .ok_or_else(|| AdminError::NotFound(format!("there is no workspace {id}")))?;
             Erasing {
-                asks: numbers(connection, "SELECT pos FROM asks WHERE ws_no = ?1 ORDER BY pos", ws_no)?,
-                runs: numbers(connection, "SELECT no FROM runs WHERE ws_no = ?1", ws_no)?,
-                persons: numbers(connection, "SELECT no FROM persons WHERE ws_no = ?1", ws_no)?,
-                harnesses: numbers(connection, "SELECT no FROM harnesses WHERE ws_no = ?1", ws_no)?,
+                asks: numbers(connection, "SELECT pos FROM asks WHERE ws_no = ?1 ORDER BY pos", [ws_no])?,
+                runs: numbers(connection, "SELECT no FROM runs WHERE ws_no = ?1", [ws_no])?,
+                persons: numbers(connection, "SELECT no FROM persons WHERE ws_no = ?1", [ws_no])?,
+                harnesses: numbers(connection, "SELECT no FROM harnesses WHERE ws_no = ?1", [ws_no])?,
                 ..nothing(ws_no)
             }
         }
@@ -335,8 +340,8 @@ fn find(connection: &Connection, target: Target, within: Option<i64>) -> Result<
     }
     for pos in &erasing.asks {
         let open: Option<[u8; 16]> = connection
-            .prepare_cached("SELECT ask_id FROM asks WHERE pos = ?1 AND state = 0")?
-            .query_row([pos], |row| row.get(0))
+            .prepare_cached("SELECT ask_id FROM asks WHERE ws_no = ?1 AND pos = ?2 AND state = 0")?
+            .query_row((erasing.ws_no, pos), |row| row.get(0))
             .optional()?;
         if let Some(open) = open.map(AskId::from_bytes) {
             return Err(AdminError::Refused(format!(
@@ -376,9 +381,9 @@ fn one(
     }
 }
 
-fn numbers(connection: &Connection, sql: &str, of: i64) -> Result<Vec<i64>, AdminError> {
+fn numbers(connection: &Connection, sql: &str, of: impl Params) -> Result<Vec<i64>, AdminError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_map([of], |row| row.get(0))?;
+    let found = statement.query_map(of, |row| row.get(0))?;
     Ok(found.collect::<crate::sql::Result<_>>()?)
 }
 
@@ -386,7 +391,7 @@ fn numbers(connection: &Connection, sql: &str, of: i64) -> Result<Vec<i64>, Admi
 fn typed_by(connection: &Connection, ws_no: i64, person: PersonId) -> Result<Vec<i64>, AdminError> {
     // A text may quote the identifier of somebody else: what is found here is looked at again.
     let mut statement = connection.prepare_cached(
-        "SELECT a.pos FROM asks a LEFT JOIN events e ON e.pos = a.closed_pos
+        "SELECT a.pos FROM asks a LEFT JOIN events e ON e.ws_no = a.ws_no AND e.pos = a.closed_pos
          WHERE a.ws_no = ?1 AND (replace(e.body, ?2, '') <> e.body OR replace(a.late, ?2, '') <> a.late) ORDER BY a.pos",
     )?;
     let found = statement.query_map((ws_no, person.to_string()), |row| row.get(0))?;
@@ -395,9 +400,10 @@ fn typed_by(connection: &Connection, ws_no: i64, person: PersonId) -> Result<Vec
 
 /// Erases the texts of an ask; or of these only what one person typed.
 fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> Result<(), AdminError> {
+    let ws_no = rows::ws_no(pos);
     let found: Option<(Option<i64>, Option<String>)> = transaction
-        .prepare_cached("SELECT closed_pos, late FROM asks WHERE pos = ?1")?
-        .query_row([pos], |row| Ok((row.get(0)?, row.get(1)?)))
+        .prepare_cached("SELECT closed_pos, late FROM asks WHERE ws_no = ?1 AND pos = ?2")?
+        .query_row((ws_no, pos), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     // Dropped meanwhile: nothing of it is left.
     let Some((closed_pos, late)) = found else { return Ok(()) };
@@ -428,7 +434,9 @@ fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> R
             }
         }
         let text = serde_json::to_string(&late).map_err(|error| rows::odd("a late answer", error))?;
-        transaction.prepare_cached("UPDATE asks SET late = ?2 WHERE pos = ?1")?.execute((pos, text))?;
+        transaction
+            .prepare_cached("UPDATE asks SET late = ?3 WHERE ws_no = ?1 AND pos = ?2")?
+            .execute((ws_no, pos, text))?;
     }
     quotes(transaction, pos)?;
     if typed_by.is_some() {
@@ -440,45 +448,50 @@ fn ask(transaction: &Transaction<'_>, pos: i64, typed_by: Option<PersonId>) -> R
     put(transaction, pos, &asked)?;
     // What is still to be taken back from a phone stays: it replaces what is shown there by what is left.
     transaction
-        .prepare_cached("DELETE FROM outbox WHERE ask_pos = ?1 AND NOT (state = 0 AND kind = 3)")?
-        .execute([pos])?;
+        .prepare_cached("DELETE FROM outbox WHERE ws_no = ?1 AND ask_pos = ?2 AND NOT (state = 0 AND kind = 3)")?
+        .execute((ws_no, pos))?;
     Ok(())
 }
 
 /// What the other side said of a message: it may have quoted what it was sent.
 fn quotes(transaction: &Transaction<'_>, pos: i64) -> Result<(), AdminError> {
     transaction
-        .prepare_cached("UPDATE attempts SET detail = ?2 WHERE ask_pos = ?1 AND detail <> ''")?
-        .execute((pos, ERASED))?;
+        .prepare_cached("UPDATE attempts SET detail = ?3 WHERE ws_no = ?1 AND ask_pos = ?2 AND detail <> ''")?
+        .execute((rows::ws_no(pos), pos, ERASED))?;
     transaction
         .prepare_cached(
-            "UPDATE endpoints SET trouble = ?2 WHERE trouble IS NOT NULL
-                 AND no IN (SELECT endpoint_no FROM attempts WHERE ask_pos = ?1)",
+            "UPDATE endpoints SET trouble = ?3 WHERE trouble IS NOT NULL
+                 AND no IN (SELECT endpoint_no FROM attempts WHERE ws_no = ?1 AND ask_pos = ?2)",
         )?
-        .execute((pos, ERASED))?;
+        .execute((rows::ws_no(pos), pos, ERASED))?;
     Ok(())
 }
 
 fn event(transaction: &Transaction<'_>, pos: i64) -> Result<Event, AdminError> {
-    let body: String =
-        transaction.prepare_cached("SELECT body FROM events WHERE pos = ?1")?.query_row([pos], |row| row.get(0))?;
+    let body: String = transaction
+        .prepare_cached("SELECT body FROM events WHERE ws_no = ?1 AND pos = ?2")?
+        .query_row((rows::ws_no(pos), pos), |row| row.get(0))?;
     Ok(serde_json::from_str(&body).map_err(|error| rows::odd("events.body", error))?)
 }
 
 fn put(transaction: &Transaction<'_>, pos: i64, event: &Event) -> Result<(), AdminError> {
     let body = serde_json::to_string(event).map_err(|error| rows::odd("an event", error))?;
-    transaction.prepare_cached("UPDATE events SET body = ?2 WHERE pos = ?1")?.execute((pos, body))?;
+    transaction.prepare_cached("UPDATE events SET body = ?3 WHERE ws_no = ?1 AND pos = ?2")?.execute((
+        rows::ws_no(pos),
+        pos,
+        body,
+    ))?;
     Ok(())
 }
 
 /// What a run is called, where it is looked at, and its labels.
-fn run_row(transaction: &Transaction<'_>, no: i64) -> Result<(), AdminError> {
+fn run_row(transaction: &Transaction<'_>, ws_no: i64, no: i64) -> Result<(), AdminError> {
     transaction
         .prepare_cached(
-            "UPDATE runs SET title = CASE WHEN title IS NULL THEN NULL ELSE ?2 END, url = NULL WHERE no = ?1",
+            "UPDATE runs SET title = CASE WHEN title IS NULL THEN NULL ELSE ?3 END, url = NULL WHERE ws_no = ?1 AND no = ?2",
         )?
-        .execute((no, ERASED))?;
-    transaction.prepare_cached("DELETE FROM run_labels WHERE run_no = ?1")?.execute([no])?;
+        .execute((ws_no, no, ERASED))?;
+    transaction.prepare_cached("DELETE FROM run_labels WHERE ws_no = ?1 AND run_no = ?2")?.execute((ws_no, no))?;
     Ok(())
 }
 
@@ -509,10 +522,9 @@ fn harness_row(transaction: &Transaction<'_>, no: i64) -> Result<(), AdminError>
 fn names(transaction: &Transaction<'_>, ws_no: i64) -> Result<(), AdminError> {
     transaction.execute("UPDATE workspaces SET name = ?2 WHERE no = ?1", (ws_no, ERASED))?;
     transaction.execute("UPDATE spaces SET name = ?2 WHERE ws_no = ?1", (ws_no, ERASED))?;
-    let (first, end) = (rows::pos(ws_no, 0), rows::pos(ws_no + 1, 0));
     transaction.execute(
-        "UPDATE attempts SET name = ?3, detail = CASE WHEN detail = '' THEN '' ELSE ?3 END WHERE ask_pos > ?1 AND ask_pos < ?2",
-        (first, end, ERASED),
+        "UPDATE attempts SET name = ?2, detail = CASE WHEN detail = '' THEN '' ELSE ?2 END WHERE ws_no = ?1",
+        (ws_no, ERASED),
     )?;
     Ok(())
 }

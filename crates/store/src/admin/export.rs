@@ -78,10 +78,11 @@ impl Admin {
         if rows::kept_from(&transaction, export.ws_no)?.0 > export.next {
             return Err(again("events were dropped"));
         }
-        let mut statement = transaction
-            .prepare_cached("SELECT pos, body FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3")?;
+        let mut statement = transaction.prepare_cached(
+            "SELECT pos, body FROM events NOT INDEXED WHERE ws_no = ?4 AND pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3",
+        )?;
         let (first, last) = (rows::pos(export.ws_no, export.next), rows::pos(export.ws_no, export.head));
-        let mut found = statement.query((first, last, ROWS))?;
+        let mut found = statement.query((first, last, ROWS, export.ws_no))?;
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while bytes < BYTES
             && let Some(row) = found.next()?

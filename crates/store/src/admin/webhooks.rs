@@ -61,7 +61,7 @@ impl Admin {
     pub fn webhooks(&mut self, harness: Option<HarnessId>) -> Result<Vec<Webhook>, AdminError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT e.no, h.harness_id, e.address, e.created_at, e.disabled_at IS NOT NULL, e.trouble,
-                    (SELECT count(*) FROM outbox o WHERE o.endpoint_no = e.no AND o.state = 0)
+                    (SELECT count(*) FROM outbox o WHERE o.ws_no = e.ws_no AND o.endpoint_no = e.no AND o.state = 0)
              FROM endpoints e JOIN harnesses h ON h.no = e.harness_no
              WHERE ?1 IS NULL OR h.harness_id = ?1 ORDER BY e.no",
         )?;
@@ -150,7 +150,7 @@ fn resend(transaction: &Transaction<'_>, id: i64, ask_id: AskId) -> Result<(), A
     transaction.execute(
         "INSERT INTO outbox (ws_no, ask_pos, endpoint_no, kind, round, due_at, claimed_until, tries, state)
          SELECT ?1, ?2, ?3, 4, coalesce(max(round) + 1, 0), ?4, 0, 0, 0 FROM outbox
-         WHERE ask_pos = ?2 AND endpoint_no = ?3 AND kind = 4",
+         WHERE ws_no = ?1 AND ask_pos = ?2 AND endpoint_no = ?3 AND kind = 4",
         (ws_no, pos, id, acts::now(transaction)?.ms()),
     )?;
     Ok(())

@@ -185,8 +185,8 @@ impl List {
             return Ok(*has);
         }
         let has = connection
-            .prepare_cached("SELECT 1 FROM run_labels WHERE run_no = ?1 AND key = ?2 AND value = ?3")?
-            .exists((candidate.run_no, key, value))?;
+            .prepare_cached("SELECT 1 FROM run_labels WHERE ws_no = ?1 AND run_no = ?2 AND key = ?3 AND value = ?4")?
+            .exists((rows::ws_no(candidate.pos), candidate.run_no, key, value))?;
         known.insert(candidate.run_no, has);
         Ok(has)
     }
@@ -255,11 +255,12 @@ fn newest_first<'a>(connection: &'a Connection, wanted: &Wanted) -> Result<State
 /// bytes were read to find out.
 fn says(connection: &Connection, pos: i64, text: &str) -> Result<(bool, usize)> {
     let mut statement = connection.prepare_cached(
-        "SELECT r.title, q.body, c.body FROM asks a JOIN runs r ON r.no = a.run_no
-         JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos WHERE a.pos = ?1",
+        "SELECT r.title, q.body, c.body FROM asks a JOIN runs r ON r.ws_no = a.ws_no AND r.no = a.run_no
+         JOIN events q ON q.ws_no = a.ws_no AND q.pos = a.pos
+         LEFT JOIN events c ON c.ws_no = a.ws_no AND c.pos = a.closed_pos WHERE a.ws_no = ?1 AND a.pos = ?2",
     )?;
     let (title, asked, answered): (Option<String>, String, Option<String>) =
-        statement.query_row([pos], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        statement.query_row((rows::ws_no(pos), pos), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let bytes = asked.len() + answered.as_deref().map_or(0, str::len);
     let has = |found: &str| found.to_lowercase().contains(text);
     let event = |body: &str| serde_json::from_str::<Event>(body).map_err(|error| rows::odd("events.body", error));

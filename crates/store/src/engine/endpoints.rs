@@ -299,7 +299,7 @@ pub(crate) fn attempts(
     }
     let mut statement = connection.prepare_cached(
         "SELECT t.channel, t.name, t.kind, t.at, t.outcome, t.detail, p.person_id, p.name
-         FROM workspaces w JOIN asks a ON a.ws_no = w.no JOIN attempts t ON t.ask_pos = a.pos
+         FROM workspaces w JOIN asks a ON a.ws_no = w.no JOIN attempts t ON t.ws_no = a.ws_no AND t.ask_pos = a.pos
          LEFT JOIN persons p ON p.no = t.person_no
          WHERE w.workspace_id = ?1 AND a.ask_id = ?2 ORDER BY t.no",
     )?;

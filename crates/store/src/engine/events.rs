@@ -101,7 +101,8 @@ fn of_ask(
     let found = connection
         .prepare_cached(
             "SELECT a.pos, a.closed_pos, h.harness_id, s.space_id, r.run_id FROM asks a
-             JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.no = a.run_no LEFT JOIN spaces s ON s.no = a.space_no
+             JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.ws_no = a.ws_no AND r.no = a.run_no
+             LEFT JOIN spaces s ON s.no = a.space_no
              WHERE a.ws_no = ?1 AND a.ask_id = ?2",
         )?
         .query_row((ws_no, ask_id.to_bytes()), |row| {
@@ -144,11 +145,13 @@ fn of_run(
     }
     let (first, last) = batch.range(ws_no);
     let mut statement = connection.prepare_cached(
-        "SELECT pos AS place, 1 AS type FROM asks WHERE run_no = ?1 AND pos BETWEEN ?2 AND ?3
-         UNION ALL SELECT closed_pos, 2 FROM asks WHERE run_no = ?1 AND closed_pos BETWEEN ?2 AND ?3
+        "SELECT pos AS place, 1 AS type FROM asks INDEXED BY asks_by_run
+             WHERE ws_no = ?4 AND run_no = ?1 AND pos BETWEEN ?2 AND ?3
+         UNION ALL SELECT closed_pos, 2 FROM asks INDEXED BY asks_by_run
+             WHERE ws_no = ?4 AND run_no = ?1 AND closed_pos BETWEEN ?2 AND ?3
          ORDER BY place",
     )?;
-    let places = statement.query_map((run_no, first, last), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let places = statement.query_map((run_no, first, last, ws_no), |row| Ok((row.get(0)?, row.get(1)?)))?;
     add_places(connection, ws_no, places, batch)
 }
 
@@ -182,9 +185,9 @@ fn of_harness(connection: &Connection, ws_no: i64, harness: HarnessId, batch: &m
     let (first, last) = batch.range(ws_no);
     let mut statement = connection.prepare_cached(
         "SELECT pos, type, body FROM events INDEXED BY events_by_harness
-         WHERE harness_no = ?1 AND pos BETWEEN ?2 AND ?3 ORDER BY pos",
+         WHERE ws_no = ?4 AND harness_no = ?1 AND pos BETWEEN ?2 AND ?3 ORDER BY pos",
     )?;
-    let mut found = statement.query((harness_no, first, last))?;
+    let mut found = statement.query((harness_no, first, last, ws_no))?;
     let mut looked = 0;
     while let Some(row) = found.next()? {
         let seq = rows::seq(row.get(0)?);
@@ -206,9 +209,10 @@ fn of_person(connection: &Connection, viewer: &Identity, ws_no: i64, batch: &mut
     let mut harnesses: HashMap<i64, [u8; 16]> = HashMap::new();
     let (first, last) = batch.range(ws_no);
     let mut statement = connection.prepare_cached(
-        "SELECT pos, type, space_no, harness_no, body FROM events WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos",
+        "SELECT pos, type, space_no, harness_no, body FROM events NOT INDEXED
+         WHERE ws_no = ?3 AND pos BETWEEN ?1 AND ?2 ORDER BY pos",
     )?;
-    let mut found = statement.query((first, last.min(first + ROWS as i64)))?;
+    let mut found = statement.query((first, last.min(first + ROWS as i64), ws_no))?;
     let mut looked = 0;
     while let Some(row) = found.next()? {
         let seq = rows::seq(row.get(0)?);

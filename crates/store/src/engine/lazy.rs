@@ -132,7 +132,9 @@ fn renew(work: &mut Work<'_>, sender: &Sender, of: LeaseOf, at: Timestamp) -> Re
         return Ok(());
     }
     work.write()?;
-    work.connection.prepare_cached("UPDATE runs SET lease_until = ?2 WHERE no = ?1")?.execute((run_no, renewed))?;
+    work.connection
+        .prepare_cached("UPDATE runs SET lease_until = ?3 WHERE ws_no = ?1 AND no = ?2")?
+        .execute((ws_no, run_no, renewed))?;
     Ok(())
 }
 
@@ -145,7 +147,7 @@ fn leased(work: &Work<'_>, ws_no: i64, harness: HarnessId, of: LeaseOf) -> Resul
             run_id.to_bytes(),
         ),
         LeaseOf::Ask(ask_id) => (
-            "SELECT r.no, r.lease_ms, r.lease_until FROM asks a JOIN runs r ON r.no = a.run_no
+            "SELECT r.no, r.lease_ms, r.lease_until FROM asks a JOIN runs r ON r.ws_no = a.ws_no AND r.no = a.run_no
              JOIN harnesses h ON h.no = r.harness_no
              WHERE a.ws_no = ?1 AND a.ask_id = ?2 AND h.harness_id = ?3 AND r.lease_ms IS NOT NULL AND r.ended_at IS NULL",
             ask_id.to_bytes(),

@@ -82,7 +82,8 @@ struct Asked {
 fn asked(connection: &Connection, pos: i64) -> Result<Option<Asked>> {
     let mut statement = connection.prepare_cached(
         "SELECT a.ws_no, a.state, a.harness_no, a.space_no, a.tier, s.space_id, a.asked_at, a.deadline, e.body
-         FROM asks a JOIN events e ON e.pos = a.pos LEFT JOIN spaces s ON s.no = a.space_no WHERE a.pos = ?1",
+         FROM asks a JOIN events e ON e.ws_no = a.ws_no AND e.pos = a.pos LEFT JOIN spaces s ON s.no = a.space_no
+         WHERE a.ws_no = ?1 AND a.pos = ?2",
     )?;
     let read = |row: &Row<'_>| {
         let deadline: i64 = row.get(7)?;
@@ -108,7 +109,7 @@ fn asked(connection: &Connection, pos: i64) -> Result<Option<Asked>> {
             },
         })
     };
-    statement.query_row([pos], read).optional()
+    statement.query_row((rows::ws_no(pos), pos), read).optional()
 }
 
 /// What decides whether somebody may be told of an ask: they may see it, and where a harness has an owner, what is asked
@@ -133,7 +134,10 @@ fn add(work: &mut Work<'_>, ask: &Asked, endpoint_no: i64, kind: Kind, round: u3
 
 fn set_told(work: &mut Work<'_>, ask_pos: i64, told: bool) -> Result<()> {
     work.write()?;
-    work.connection.prepare_cached("UPDATE asks SET told = ?2 WHERE pos = ?1")?.execute((ask_pos, told)).map(drop)
+    work.connection
+        .prepare_cached("UPDATE asks SET told = ?3 WHERE ws_no = ?1 AND pos = ?2")?
+        .execute((rows::ws_no(ask_pos), ask_pos, told))
+        .map(drop)
 }
 
 /// Lets go what waits for the end of a person's quiet hours as they were, because they have others now: it is due at
@@ -148,25 +152,30 @@ pub(super) fn release(
     if (before.quiet, &before.zone) == (after.quiet, &after.zone) || before.quiet.is_none() {
         return Ok(());
     }
-    let held: Vec<i64> = work
+    let held: Vec<(i64, i64)> = work
         .connection
         .prepare_cached(
-            "SELECT o.no, o.due_at, a.tier FROM persons p JOIN endpoints e ON e.person_no = p.no
-             JOIN outbox o ON o.endpoint_no = e.no JOIN asks a ON a.pos = o.ask_pos
+            "SELECT o.no, o.due_at, a.tier, o.ws_no FROM persons p JOIN endpoints e ON e.person_no = p.no
+             JOIN outbox o ON o.ws_no = e.ws_no AND o.endpoint_no = e.no
+             JOIN asks a ON a.ws_no = o.ws_no AND a.pos = o.ask_pos
              WHERE p.person_id = ?1 AND o.state = 0 AND o.due_at > ?2 AND o.kind < 2",
         )?
         .query_map((person.to_bytes(), now.ms()), |row| {
-            let (no, due): (i64, i64) = (row.get(0)?, row.get(1)?);
-            Ok((no, Timestamp::from_ms(due), rows::tier_of(row.get(2)?)?))
+            let (message, due): ((i64, i64), i64) = ((row.get(3)?, row.get(0)?), row.get(1)?);
+            Ok((message, Timestamp::from_ms(due), rows::tier_of(row.get(2)?)?))
         })?
         .filter_map(|row| match row {
-            Ok((no, due, tier)) => (before.after_quiet(tier, due.plus_ms(-1)) == due).then_some(Ok(no)),
+            Ok((message, due, tier)) => (before.after_quiet(tier, due.plus_ms(-1)) == due).then_some(Ok(message)),
             Err(error) => Some(Err(error)),
         })
         .collect::<Result<_>>()?;
-    for no in held {
+    for (ws_no, no) in held {
         work.write()?;
-        work.connection.prepare_cached("UPDATE outbox SET due_at = ?2 WHERE no = ?1")?.execute((no, now.ms()))?;
+        work.connection.prepare_cached("UPDATE outbox SET due_at = ?3 WHERE ws_no = ?1 AND no = ?2")?.execute((
+            ws_no,
+            no,
+            now.ms(),
+        ))?;
     }
     Ok(())
 }

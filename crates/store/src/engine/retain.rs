@@ -51,11 +51,11 @@ pub(crate) fn cut(connection: &Connection, after: i64, before: Timestamp) -> Res
 
 /// The first event of the log, between these two, whose `ts` is later than `before`; the one after the last where none is.
 fn first_after(connection: &Connection, ws_no: i64, log: (u64, u64), before: Timestamp) -> Result<u64> {
-    let mut ts = connection.prepare_cached("SELECT ts FROM events WHERE pos = ?1")?;
+    let mut ts = connection.prepare_cached("SELECT ts FROM events WHERE ws_no = ?1 AND pos = ?2")?;
     let (mut low, mut high) = (log.0, log.1 + 1);
     while low < high {
         let middle = low + (high - low) / 2;
-        let at: i64 = ts.query_row([rows::pos(ws_no, middle)], |row| row.get(0))?;
+        let at: i64 = ts.query_row((ws_no, rows::pos(ws_no, middle)), |row| row.get(0))?;
         if at > before.ms() {
             high = middle;
         } else {
@@ -84,7 +84,8 @@ impl Command for BeginLater {
         work.write()?;
         work.connection
             .prepare_cached(
-                "UPDATE workspaces SET kept_from = ?2, dropped_ts = (SELECT ts FROM events WHERE pos = ?3) WHERE no = ?1",
+                "UPDATE workspaces SET kept_from = ?2,
+                     dropped_ts = (SELECT ts FROM events WHERE ws_no = ?1 AND pos = ?3) WHERE no = ?1",
             )?
             .execute((ws_no, kept_from as i64, rows::pos(ws_no, kept_from - 1)))?;
         work.staged.effects.push(Effect::KeptFrom(work.shared.log(workspace_id), kept_from));
@@ -126,11 +127,12 @@ impl DeleteAsks {
         let end = rows::pos(self.ws_no, kept_from);
         let looked: Vec<(i64, Option<i64>, i64)> = connection
             .prepare_cached(
-                "SELECT a.pos, a.closed_pos, octet_length(q.body) + coalesce(octet_length(c.body), 0) FROM asks a
-                 JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos
-                 WHERE a.pos > ?1 AND a.pos < ?2 ORDER BY a.pos LIMIT ?3",
+                "SELECT a.pos, a.closed_pos, octet_length(q.body) + coalesce(octet_length(c.body), 0) FROM asks a NOT INDEXED
+                 JOIN events q ON q.ws_no = a.ws_no AND q.pos = a.pos
+                 LEFT JOIN events c ON c.ws_no = a.ws_no AND c.pos = a.closed_pos
+                 WHERE a.ws_no = ?4 AND a.pos > ?1 AND a.pos < ?2 ORDER BY a.pos LIMIT ?3",
             )?
-            .query_map((self.after, end, ROWS), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .query_map((self.after, end, ROWS, self.ws_no), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<_>>()?;
         let (mut deleted, mut bytes, mut last) = (0, 0, None);
         for (pos, closed_pos, length) in looked {
@@ -148,20 +150,31 @@ impl DeleteAsks {
 
     fn delete_ask(&self, work: &mut Work<'_>, pos: i64, closed_pos: i64) -> Result<()> {
         let connection = work.connection;
-        let mut keys = connection.prepare_cached("DELETE FROM keys WHERE pos IN (?1, ?2) RETURNING hash, pos")?;
-        let keys = keys.query_map((pos, closed_pos), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        // In a file they are narrower, and their place says whose they are.
+        let keys = if connection.is_postgres() {
+            "DELETE FROM keys WHERE pos IN (?1, ?2) AND ws_no = ?3 RETURNING hash, pos"
+        } else {
+            "DELETE FROM keys WHERE pos IN (?1, ?2) AND pos >> 40 = ?3 RETURNING hash, pos"
+        };
+        let mut keys = connection.prepare_cached(keys)?;
+        let keys = keys.query_map((pos, closed_pos, self.ws_no), |row| Ok((row.get(0)?, row.get(1)?)))?;
         for key in keys.collect::<Result<Vec<(i64, i64)>>>()? {
             work.staged.effects.push(Effect::Unkeyed(key.0, key.1));
         }
         for sql in [
-            "DELETE FROM outbox WHERE ask_pos = ?1",
-            "DELETE FROM attempts WHERE ask_pos = ?1",
-            "DELETE FROM seen WHERE ask_pos = ?1",
+            "DELETE FROM outbox WHERE ws_no = ?1 AND ask_pos = ?2",
+            "DELETE FROM attempts WHERE ws_no = ?1 AND ask_pos = ?2",
+            "DELETE FROM seen WHERE ws_no = ?1 AND ask_pos = ?2",
         ] {
-            connection.prepare_cached(sql)?.execute([pos])?;
+            connection.prepare_cached(sql)?.execute((self.ws_no, pos))?;
         }
-        connection.prepare_cached("DELETE FROM events WHERE pos IN (?1, ?2)")?.execute((pos, closed_pos))?;
-        connection.prepare_cached("DELETE FROM asks WHERE pos = ?1")?.execute([pos]).map(drop)
+        connection
+            .prepare_cached("DELETE FROM events WHERE ws_no = ?1 AND pos IN (?2, ?3)")?
+            .execute((self.ws_no, pos, closed_pos))?;
+        connection
+            .prepare_cached("DELETE FROM asks WHERE ws_no = ?1 AND pos = ?2")?
+            .execute((self.ws_no, pos))
+            .map(drop)
     }
 }
 
@@ -177,21 +190,22 @@ impl Command for DeleteRuns {
 
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Option<i64>, Refusal>> {
         let connection = work.connection;
-        let looked: Vec<(i64, bool)> = connection
+        let looked: Vec<(i64, i64, bool)> = connection
             .prepare_cached(
-                "SELECT no, coalesce(ended_at <= ?2, 1 = 0) AND NOT EXISTS (SELECT 1 FROM asks WHERE run_no = runs.no)
+                "SELECT no, ws_no, coalesce(ended_at <= ?2, 1 = 0) AND (
+                     SELECT min(pos) FROM asks INDEXED BY asks_by_run WHERE ws_no = runs.ws_no AND run_no = runs.no) IS NULL
                  FROM runs WHERE no > ?1 ORDER BY no LIMIT ?3",
             )?
-            .query_map((self.after, self.before.ms(), ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map((self.after, self.before.ms(), ROWS), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<_>>()?;
-        let last = looked.last().map(|(no, _)| *no);
-        let mut over = looked.into_iter().filter(|(_, over)| *over).map(|(no, _)| no).peekable();
+        let last = looked.last().map(|(no, ..)| *no);
+        let mut over = looked.into_iter().filter(|(.., over)| *over).map(|(no, ws_no, _)| (ws_no, no)).peekable();
         if over.peek().is_some() {
             work.write()?;
             set_secure_delete(connection, true)?;
-            let deleted = over.try_for_each(|no| {
-                connection.prepare_cached("DELETE FROM run_labels WHERE run_no = ?1")?.execute([no])?;
-                connection.prepare_cached("DELETE FROM runs WHERE no = ?1")?.execute([no]).map(drop)
+            let deleted = over.try_for_each(|run| {
+                connection.prepare_cached("DELETE FROM run_labels WHERE ws_no = ?1 AND run_no = ?2")?.execute(run)?;
+                connection.prepare_cached("DELETE FROM runs WHERE ws_no = ?1 AND no = ?2")?.execute(run).map(drop)
             });
             set_secure_delete(connection, false)?;
             deleted?;

@@ -25,6 +25,11 @@ pub(crate) const fn pos(ws_no: i64, seq: u64) -> i64 {
     (ws_no << SEQ_BITS) | seq as i64
 }
 
+/// The number of the workspace that a place is in.
+pub(crate) const fn ws_no(pos: i64) -> i64 {
+    pos >> SEQ_BITS
+}
+
 /// The `seq` of a place.
 pub(crate) const fn seq(pos: i64) -> u64 {
     (pos & ((1 << SEQ_BITS) - 1)) as u64
@@ -86,9 +91,9 @@ pub(crate) fn record(seq: u64, harness: [u8; 16], body: String) -> Result<Arc<Re
 /// The event at a place.
 pub(crate) fn record_at(connection: &Connection, pos: i64) -> Result<Option<Arc<Record>>> {
     let mut statement = connection.prepare_cached(
-        "SELECT h.harness_id, e.body FROM events e JOIN harnesses h ON h.no = e.harness_no WHERE e.pos = ?1",
+        "SELECT h.harness_id, e.body FROM events e JOIN harnesses h ON h.no = e.harness_no WHERE e.ws_no = ?1 AND e.pos = ?2",
     )?;
-    let row = statement.query_row([pos], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let row = statement.query_row((ws_no(pos), pos), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     row.map(|(harness, body)| record(seq(pos), harness, body)).transpose()
 }
 
@@ -102,10 +107,12 @@ pub(crate) fn workspace_no(connection: &Connection, workspace: WorkspaceId) -> R
 
 /// The `seq` and `ts` of the last event that a workspace ever had, kept or dropped; zeros where there was none.
 pub(crate) fn head(connection: &Connection, ws_no: i64) -> Result<(u64, Timestamp)> {
-    let mut statement = connection
-        .prepare_cached("SELECT pos, ts FROM events WHERE pos > ?1 AND pos < ?2 ORDER BY pos DESC LIMIT 1")?;
-    let last =
-        statement.query_row((pos(ws_no, 0), pos(ws_no + 1, 0)), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let mut statement = connection.prepare_cached(
+        "SELECT pos, ts FROM events NOT INDEXED WHERE ws_no = ?1 AND pos > ?2 AND pos < ?3 ORDER BY pos DESC LIMIT 1",
+    )?;
+    let last = statement
+        .query_row((ws_no, pos(ws_no, 0), pos(ws_no + 1, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
     let last = last.map_or((0, Timestamp::default()), |(pos, ts)| (seq(pos), Timestamp::from_ms(ts)));
     let (kept_from, dropped_ts) = kept_from(connection, ws_no)?;
     Ok((last.0.max(kept_from - 1), last.1.max(dropped_ts)))

@@ -38,7 +38,7 @@ impl Command for OpenRun {
             if known.facts.harness_id != harness {
                 return Ok(Err(Refusal::RunIdConflict));
             }
-            return Ok(Ok((view::run_at(work.connection, known.run_no)?, false)));
+            return Ok(Ok((view::run_at(work.connection, scene.ws_no, known.run_no)?, false)));
         }
         let space_no = match self.run.space_id {
             Some(space) => work.space_no(&scene, space)?,
@@ -61,7 +61,7 @@ impl Command for OpenRun {
             .prepare_cached("SELECT no FROM harnesses WHERE harness_id = ?1")?
             .query_row([harness.to_bytes()], |row| row.get(0))?;
         let run_no = self.insert(work, &scene, harness_no, space_no)?;
-        Ok(Ok((view::run_at(work.connection, run_no)?, true)))
+        Ok(Ok((view::run_at(work.connection, scene.ws_no, run_no)?, true)))
     }
 }
 
@@ -97,8 +97,8 @@ impl OpenRun {
             )?;
         for (key, value) in run.labels.iter().flatten() {
             work.connection
-                .prepare_cached("INSERT INTO run_labels (run_no, key, value) VALUES (?1, ?2, ?3)")?
-                .execute((run_no, key, value))?;
+                .prepare_cached("INSERT INTO run_labels (ws_no, run_no, key, value) VALUES (?1, ?2, ?3, ?4)")?
+                .execute((scene.ws_no, run_no, key, value))?;
         }
         Ok(run_no)
     }
@@ -132,19 +132,23 @@ impl Command for EndRun {
         if !run.facts.ended {
             let open: Vec<i64> = work
                 .connection
-                .prepare_cached("SELECT pos FROM asks WHERE run_no = ?1 AND state = 0 ORDER BY pos")?
-                .query_map([run.run_no], |row| row.get(0))?
+                .prepare_cached(
+                    "SELECT pos FROM asks INDEXED BY asks_by_run WHERE ws_no = ?1 AND run_no = ?2 AND state = 0 ORDER BY pos",
+                )?
+                .query_map((scene.ws_no, run.run_no), |row| row.get(0))?
                 .collect::<Result<_>>()?;
             for pos in open {
                 let ask = work.ask_at(&scene, pos)?;
                 close_by_chips(work, &scene, &ask, &Judged::EndRun)?;
             }
             work.write()?;
-            work.connection
-                .prepare_cached("UPDATE runs SET ended_at = ?2 WHERE no = ?1")?
-                .execute((run.run_no, scene.now.ms()))?;
+            work.connection.prepare_cached("UPDATE runs SET ended_at = ?3 WHERE ws_no = ?1 AND no = ?2")?.execute((
+                scene.ws_no,
+                run.run_no,
+                scene.now.ms(),
+            ))?;
         }
-        view::run_at(work.connection, run.run_no).map(Ok)
+        view::run_at(work.connection, scene.ws_no, run.run_no).map(Ok)
     }
 }
 
@@ -186,14 +190,16 @@ impl Command for Acknowledge {
         }
         let unmarked: Option<i64> = work
             .connection
-            .prepare_cached("SELECT 1 FROM asks WHERE pos = ?1 AND state <> 0 AND acknowledged_at IS NULL")?
-            .query_row([ask.pos], |row| row.get(0))
+            .prepare_cached(
+                "SELECT 1 FROM asks WHERE ws_no = ?1 AND pos = ?2 AND state <> 0 AND acknowledged_at IS NULL",
+            )?
+            .query_row((scene.ws_no, ask.pos), |row| row.get(0))
             .optional()?;
         if unmarked.is_some() {
             work.write()?;
             work.connection
-                .prepare_cached("UPDATE asks SET acknowledged_at = ?2 WHERE pos = ?1")?
-                .execute((ask.pos, scene.now.ms()))?;
+                .prepare_cached("UPDATE asks SET acknowledged_at = ?3 WHERE ws_no = ?1 AND pos = ?2")?
+                .execute((scene.ws_no, ask.pos, scene.now.ms()))?;
         }
         view::ask_at(work.connection, ask.pos, scene.now).map(Ok)
     }

@@ -22,9 +22,9 @@ pub(super) fn note(
         .connection
         .prepare_cached(
             "SELECT a.pos, p.no FROM workspaces w JOIN asks a ON a.ws_no = w.no JOIN persons p ON p.ws_no = w.no
-             LEFT JOIN events c ON c.pos = a.closed_pos
+             LEFT JOIN events c ON c.ws_no = a.ws_no AND c.pos = a.closed_pos
              WHERE w.workspace_id = ?1 AND a.ask_id = ?2 AND p.person_id = ?3 AND (c.pos IS NULL OR c.ts >= ?4)
-               AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.ask_pos = a.pos AND s.person_no = p.no)",
+               AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.ws_no = a.ws_no AND s.ask_pos = a.pos AND s.person_no = p.no)",
         )?
         .query_map((workspace_id.to_bytes(), ask_id.to_bytes(), person.to_bytes(), at.ms()), |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
@@ -32,11 +32,16 @@ pub(super) fn note(
         .collect::<Result<Vec<_>>>()?;
     for (ask_pos, person_no) in unseen {
         work.write()?;
+        let ws_no = rows::ws_no(ask_pos);
         work.connection
-            .prepare_cached("INSERT INTO seen (ask_pos, person_no, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-            .execute((ask_pos, person_no, at.ms()))?;
+            .prepare_cached(
+                "INSERT INTO seen (ws_no, ask_pos, person_no, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+            )?
+            .execute((ws_no, ask_pos, person_no, at.ms()))?;
         // Whoever sees it need not be told any more.
-        work.connection.prepare_cached("UPDATE asks SET told = 1 WHERE pos = ?1 AND told = 0")?.execute([ask_pos])?;
+        work.connection
+            .prepare_cached("UPDATE asks SET told = 1 WHERE ws_no = ?1 AND pos = ?2 AND told = 0")?
+            .execute((ws_no, ask_pos))?;
     }
     Ok(())
 }
@@ -53,7 +58,7 @@ pub(super) fn list(
     }
     let mut statement = connection.prepare_cached(
         "SELECT p.person_id, p.name, s.at FROM workspaces w JOIN asks a ON a.ws_no = w.no
-         JOIN seen s ON s.ask_pos = a.pos JOIN persons p ON p.no = s.person_no
+         JOIN seen s ON s.ws_no = a.ws_no AND s.ask_pos = a.pos JOIN persons p ON p.no = s.person_no
          WHERE w.workspace_id = ?1 AND a.ask_id = ?2 ORDER BY s.at, p.no",
     )?;
     let found = statement.query_map((viewer.sender.workspace_id.to_bytes(), ask_id.to_bytes()), |row| {
@@ -78,14 +83,14 @@ pub(super) fn names(connection: &Connection, workspace_id: WorkspaceId) -> Resul
 pub(super) fn askers(connection: &Connection, viewer: &Identity) -> Result<Vec<(HarnessId, String)>> {
     let Some(ws_no) = rows::workspace_no(connection, viewer.sender.workspace_id)? else { return Ok(Vec::new()) };
     let spaces = events::seen_spaces(connection, viewer, ws_no)?;
-    let mut asked =
-        connection.prepare_cached("SELECT space_no FROM asks INDEXED BY asks_by_harness WHERE harness_no = ?1")?;
+    let mut asked = connection
+        .prepare_cached("SELECT space_no FROM asks INDEXED BY asks_by_harness WHERE harness_no = ?1 AND ws_no = ?2")?;
     let mut statement = connection
         .prepare_cached("SELECT no, harness_id, name FROM harnesses WHERE ws_no = ?1 ORDER BY lower(name), no")?;
     let mut harnesses = statement.query([ws_no])?;
     let mut found = Vec::new();
     while let Some(harness) = harnesses.next()? {
-        let mut rows = asked.query([harness.get::<_, i64>(0)?])?;
+        let mut rows = asked.query((harness.get::<_, i64>(0)?, ws_no))?;
         // The first that is visible decides, so what a busy harness has asked is not counted through.
         while let Some(row) = rows.next()? {
             if row.get::<_, Option<i64>>(0)?.is_none_or(|space| spaces.contains(&space)) {

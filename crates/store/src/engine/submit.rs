@@ -76,7 +76,13 @@ impl Submit {
                 loaded.run = work.run(scene, draft.run_id)?;
                 if let Some(run) = &loaded.run {
                     loaded.known.run = Some(run.facts.clone());
-                    let usage = usage::used(work.connection, work.shared, run.harness_no, run.limits, scene.now)?;
+                    let usage = usage::used(
+                        work.connection,
+                        work.shared,
+                        (scene.ws_no, run.harness_no),
+                        run.limits,
+                        scene.now,
+                    )?;
                     loaded.known.usage = Some(usage);
                 }
             }

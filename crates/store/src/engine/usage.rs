@@ -108,27 +108,19 @@ impl Usages {
 pub(crate) fn used(
     connection: &Connection,
     shared: &Shared,
-    harness_no: i64,
+    (ws_no, harness_no): (i64, i64),
     limits: Limits,
     now: Timestamp,
 ) -> Result<Usage> {
     if !connection.is_postgres() {
         return Ok(lock(&shared.usages).usage(harness_no, limits, now));
     }
-    let count = |sql: &str, params: &[i64]| -> Result<(i64, Option<i64>)> {
-        let mut statement = connection.prepare_cached(sql)?;
-        let read = |row: &crate::sql::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        match params {
-            [one] => statement.query_row([*one], read),
-            [one, other, ..] => statement.query_row([*one, *other], read),
-            [] => statement.query_row([], read),
-        }
-    };
-    let (open, _) = count("SELECT count(*), min(pos) FROM asks WHERE harness_no = ?1 AND state = 0", &[harness_no])?;
-    let (hour, oldest) = count(
-        "SELECT count(*), min(asked_at) FROM asks WHERE harness_no = ?1 AND asked_at > ?2",
-        &[harness_no, now.ms() - WINDOW_MS],
-    )?;
+    let (open, hour, oldest): (i64, i64, Option<i64>) = connection
+        .prepare_cached(
+            "SELECT (SELECT count(*) FROM asks WHERE ws_no = ?1 AND harness_no = ?2 AND state = 0), count(*), min(asked_at)
+             FROM asks WHERE ws_no = ?1 AND harness_no = ?2 AND asked_at > ?3",
+        )?
+        .query_row((ws_no, harness_no, now.ms() - WINDOW_MS), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut usages = Usages::default();
     let mut usage = usages.usage(harness_no, limits, now);
     (usage.budget.open, usage.budget.hour) = (open.unsigned_abs(), hour.unsigned_abs());

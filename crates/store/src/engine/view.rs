@@ -49,11 +49,12 @@ pub(crate) fn ask_at(connection: &Connection, pos: i64, now: Timestamp) -> Resul
                                  WHERE m.space_no = a.space_no AND p.disabled_at IS NULL)
                     ELSE EXISTS (SELECT 1 FROM persons p WHERE p.ws_no = a.ws_no AND p.disabled_at IS NULL)
                 END AND coalesce(a.told, 1) <> 0
-         FROM asks a JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.no = a.run_no
-         JOIN events q ON q.pos = a.pos LEFT JOIN events c ON c.pos = a.closed_pos LEFT JOIN spaces s ON s.no = a.space_no
-         WHERE a.pos = ?1",
+         FROM asks a JOIN harnesses h ON h.no = a.harness_no JOIN runs r ON r.ws_no = a.ws_no AND r.no = a.run_no
+         JOIN events q ON q.ws_no = a.ws_no AND q.pos = a.pos
+         LEFT JOIN events c ON c.ws_no = a.ws_no AND c.pos = a.closed_pos LEFT JOIN spaces s ON s.no = a.space_no
+         WHERE a.ws_no = ?1 AND a.pos = ?2",
     )?;
-    statement.query_row([pos], |row| {
+    statement.query_row((rows::ws_no(pos), pos), |row| {
         let state = rows::state_of(row.get(1)?)?;
         let harness_name: String = row.get(7)?;
         let ask = event(&row.get::<_, String>(9)?)?;
@@ -100,29 +101,30 @@ fn option_labels(ask: &Event) -> BTreeMap<String, BTreeMap<String, String>> {
 
 /// A run, if the viewer may see it.
 pub(crate) fn run(connection: &Connection, viewer: &Identity, run_id: RunId) -> Result<Option<Run>> {
-    let run_no = connection
+    let found: Option<(i64, i64)> = connection
         .prepare_cached(
-            "SELECT r.no FROM workspaces w JOIN runs r ON r.ws_no = w.no WHERE w.workspace_id = ?1 AND r.run_id = ?2",
+            "SELECT r.ws_no, r.no FROM workspaces w JOIN runs r ON r.ws_no = w.no WHERE w.workspace_id = ?1 AND r.run_id = ?2",
         )?
-        .query_row((viewer.sender.workspace_id.to_bytes(), run_id.to_bytes()), |row| row.get(0))
+        .query_row((viewer.sender.workspace_id.to_bytes(), run_id.to_bytes()), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some(run_no) = run_no else { return Ok(None) };
-    let run = run_at(connection, run_no)?;
+    let Some((ws_no, run_no)) = found else { return Ok(None) };
+    let run = run_at(connection, ws_no, run_no)?;
     Ok(Some(run).filter(|run| viewer.access.sees(run.harness_id, run.space_id)))
 }
 
-/// The run with this number.
-pub(crate) fn run_at(connection: &Connection, run_no: i64) -> Result<Run> {
+/// The run of a workspace with this number.
+pub(crate) fn run_at(connection: &Connection, ws_no: i64, run_no: i64) -> Result<Run> {
     let labels = connection
-        .prepare_cached("SELECT key, value FROM run_labels WHERE run_no = ?1")?
-        .query_map([run_no], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .prepare_cached("SELECT key, value FROM run_labels WHERE ws_no = ?1 AND run_no = ?2")?
+        .query_map((ws_no, run_no), |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<BTreeMap<String, String>>>()?;
     let mut statement = connection.prepare_cached(
         "SELECT r.run_id, h.harness_id, s.space_id, r.title, r.url, r.parent_run_id, r.started_at, r.ended_at,
                 r.lease_seconds, r.lease_until
-         FROM runs r JOIN harnesses h ON h.no = r.harness_no LEFT JOIN spaces s ON s.no = r.space_no WHERE r.no = ?1",
+         FROM runs r JOIN harnesses h ON h.no = r.harness_no LEFT JOIN spaces s ON s.no = r.space_no
+         WHERE r.ws_no = ?1 AND r.no = ?2",
     )?;
-    statement.query_row([run_no], |row| {
+    statement.query_row((ws_no, run_no), |row| {
         let ended_at = time(row.get(7)?);
         let lease: Option<String> = row.get(8)?;
         let lease_seconds = lease
@@ -164,10 +166,12 @@ pub(crate) fn me(connection: &Connection, viewer: &Identity, shared: &Shared) ->
     let (kind, id, budget) = match viewer.sender.who {
         Who::Person(id) => (ParticipantKind::Person, ParticipantId::Person(id), None),
         Who::Harness(id) => {
-            let (harness_no, limits) = connection
-                .prepare_cached("SELECT no, open_limit, hour_limit FROM harnesses WHERE harness_id = ?1")?
-                .query_row([id.to_bytes()], |row| Ok((row.get(0)?, Limits { open: row.get(1)?, hour: row.get(2)? })))?;
-            let usage = usage::used(connection, shared, harness_no, limits, shared.clock.now())?;
+            let (ws_no, harness_no, limits) = connection
+                .prepare_cached("SELECT ws_no, no, open_limit, hour_limit FROM harnesses WHERE harness_id = ?1")?
+                .query_row([id.to_bytes()], |row| {
+                    Ok((row.get(0)?, row.get(1)?, Limits { open: row.get(2)?, hour: row.get(3)? }))
+                })?;
+            let usage = usage::used(connection, shared, (ws_no, harness_no), limits, shared.clock.now())?;
             (ParticipantKind::Harness, ParticipantId::Harness(id), Some(usage.budget))
         }
     };

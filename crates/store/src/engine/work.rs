@@ -143,10 +143,10 @@ impl Work<'_> {
 
     /// The ask that was opened at a place.
     pub(crate) fn ask_at(&self, scene: &Scene, pos: i64) -> Result<AskRow> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT pos, harness_no, space_no, deadline, closed_pos FROM asks WHERE pos = ?1")?;
-        self.ask_row(scene, statement.query_row([pos], found_ask)?)
+        let mut statement = self.connection.prepare_cached(
+            "SELECT pos, harness_no, space_no, deadline, closed_pos FROM asks WHERE ws_no = ?1 AND pos = ?2",
+        )?;
+        self.ask_row(scene, statement.query_row((scene.ws_no, pos), found_ask)?)
     }
 
     fn ask_row(&self, scene: &Scene, found: FoundAsk) -> Result<AskRow> {
@@ -252,11 +252,14 @@ impl Work<'_> {
         event: Event,
     ) -> Result<Arc<Record>> {
         let record = self.append(scene, sender, ask.harness_no, ask.facts.harness_id, ask.space_no, event)?;
-        self.connection.prepare_cached("UPDATE asks SET state = ?2, closed_pos = ?3 WHERE pos = ?1")?.execute((
-            ask.pos,
-            rows::state_code(ask::state(Some(&record.event))),
-            rows::pos(scene.ws_no, record.seq),
-        ))?;
+        self.connection
+            .prepare_cached("UPDATE asks SET state = ?3, closed_pos = ?4 WHERE ws_no = ?1 AND pos = ?2")?
+            .execute((
+                scene.ws_no,
+                ask.pos,
+                rows::state_code(ask::state(Some(&record.event))),
+                rows::pos(scene.ws_no, record.seq),
+            ))?;
         if self.shared.node.is_none() {
             lock(&self.shared.usages).closed(ask.harness_no);
             self.staged.undo.push(Undo::Closed(ask.harness_no));
@@ -273,10 +276,11 @@ impl Work<'_> {
 
     /// Keeps a person's answer that came too late. One that the same person repeats word for word is kept once.
     pub(crate) fn keep_late(&mut self, ask: &AskRow, late: LateAnswer) -> Result<()> {
+        let ws_no = rows::ws_no(ask.pos);
         let kept: Option<String> = self
             .connection
-            .prepare_cached("SELECT late FROM asks WHERE pos = ?1")?
-            .query_row([ask.pos], |row| row.get(0))?;
+            .prepare_cached("SELECT late FROM asks WHERE ws_no = ?1 AND pos = ?2")?
+            .query_row((ws_no, ask.pos), |row| row.get(0))?;
         let mut kept = late_answers(kept.as_deref())?;
         if kept.iter().any(|known| known.by == late.by && known.answers == late.answers) {
             return Ok(());
@@ -287,7 +291,10 @@ impl Work<'_> {
         }
         let text = serde_json::to_string(&kept).map_err(|error| rows::odd("a late answer", error))?;
         self.write()?;
-        self.connection.prepare_cached("UPDATE asks SET late = ?2 WHERE pos = ?1")?.execute((ask.pos, text)).map(drop)
+        self.connection
+            .prepare_cached("UPDATE asks SET late = ?3 WHERE ws_no = ?1 AND pos = ?2")?
+            .execute((ws_no, ask.pos, text))
+            .map(drop)
     }
 
     /// Appends an event to the workspace's log: the next `seq`, its JSON made once, its key where a client sent it.

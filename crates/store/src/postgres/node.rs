@@ -219,9 +219,10 @@ fn step(connection: &Connection, ws_no: i64, after: u64) -> Result<Vec<(Record, 
     connection
         .prepare_cached(
             "SELECT e.pos, h.harness_id, e.body, a.deadline FROM events e JOIN harnesses h ON h.no = e.harness_no
-             LEFT JOIN asks a ON a.closed_pos = e.pos WHERE e.pos > ?1 AND e.pos < ?2 ORDER BY e.pos LIMIT ?3",
+             LEFT JOIN asks a ON a.ws_no = e.ws_no AND a.closed_pos = e.pos
+             WHERE e.ws_no = ?4 AND e.pos > ?1 AND e.pos < ?2 ORDER BY e.pos LIMIT ?3",
         )?
-        .query_map((rows::pos(ws_no, after), rows::pos(ws_no + 1, 0), STEP as i64), |row| {
+        .query_map((rows::pos(ws_no, after), rows::pos(ws_no + 1, 0), STEP as i64, ws_no), |row| {
             let record = rows::record(rows::seq(row.get(0)?), row.get(1)?, row.get(2)?)?;
             let deadline = row.get::<_, Option<i64>>(3)?.filter(|deadline| *deadline != NO_DEADLINE);
             let record = Arc::try_unwrap(record).unwrap_or_else(|shared| Record::clone(&shared));
@@ -282,8 +283,8 @@ fn look_up(location: &Location, record: &Record) -> Result<bool> {
         let Some(ws_no) = rows::workspace_no(&connection, envelope.workspace_id)? else { return Ok(false) };
         take_turn(&connection, ws_no)?;
         let event_id: Option<[u8; 16]> = connection
-            .prepare_cached("SELECT event_id FROM events WHERE pos = ?1")?
-            .query_row([rows::pos(ws_no, record.seq)], |row| row.get(0))
+            .prepare_cached("SELECT event_id FROM events WHERE ws_no = ?1 AND pos = ?2")?
+            .query_row((ws_no, rows::pos(ws_no, record.seq)), |row| row.get(0))
             .optional()?;
         connection.execute("UPDATE workspaces SET head = head WHERE no = ?1", [ws_no])?;
         Ok(event_id == Some(envelope.id.to_bytes()))

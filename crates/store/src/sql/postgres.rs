@@ -87,7 +87,7 @@ impl Session {
             if notice.routine() == Some("SyncRepWaitForLSN") {
                 warned.store(true, Ordering::SeqCst);
             }
-            tracing::debug!(severity = notice.severity(), message = notice.message(), "PostgreSQL says");
+            tracing::debug!(severity = notice.severity(), said = notice.message(), "PostgreSQL says");
         });
         let tls = Tls::new(&database.reach().trust).map_err(Error::Unreachable)?;
         let client = outside(|| config.connect(tls))?;
@@ -348,18 +348,18 @@ pub(crate) fn translate(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut words = sql.split(' ');
     while let Some(word) = words.next() {
-        match word {
+        match word.trim_end() {
             "INDEXED" => {
                 // `BY name`
                 words.next();
                 words.next();
                 continue;
             }
-            "NOT" if words.clone().next() == Some("INDEXED") => {
+            "NOT" if words.clone().next().is_some_and(|next| next.trim_end() == "INDEXED") => {
                 words.next();
                 continue;
             }
-            word => {
+            _ => {
                 if !out.is_empty() {
                     out.push(' ');
                 }
@@ -401,6 +401,7 @@ mod tests {
         let told = translate("SELECT a FROM b INDEXED BY b_by_c WHERE c = ?1 AND d IN (?2,?3)");
         assert_eq!(told, "SELECT a FROM b WHERE c = $1 AND d IN ($2,$3)");
         assert_eq!(translate("SELECT a FROM b NOT INDEXED WHERE ?2 IS NULL"), "SELECT a FROM b WHERE $2 IS NULL");
+        assert_eq!(translate("SELECT a FROM b NOT INDEXED\n WHERE c = ?1"), "SELECT a FROM b WHERE c = $1");
         assert_eq!(translate("SELECT a FROM b WHERE c NOT IN (1)"), "SELECT a FROM b WHERE c NOT IN (1)");
     }
 }

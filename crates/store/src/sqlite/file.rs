@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_notices.sql"),
     include_str!("migrations/0003_keep.sql"),
     include_str!("migrations/0004_seen.sql"),
+    include_str!("migrations/0005_keys.sql"),
 ];
 
 /// The layout that this version makes.

@@ -143,7 +143,7 @@ async fn an_answer_that_was_not_gone_through_is_not_told_to_its_harness_by_a_res
         told.iter().map(|notice| (notice.ask.ask_id, notice.kind)).collect::<Vec<_>>(),
         [(open_ask, Kind::Answered)]
     );
-    restored.store.record_attempt(told[0].no, chips_core::notify::Outcome::Accepted, 0.0).await.unwrap();
+    restored.store.record_attempt(&told[0], chips_core::notify::Outcome::Accepted, 0.0).await.unwrap();
     Admin::open(&folder).unwrap().resend_webhook(webhook, closed).unwrap();
     let told = restored.store.claim_notices(10).await.unwrap();
     assert_eq!(

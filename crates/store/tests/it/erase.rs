@@ -307,7 +307,7 @@ async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_besid
     world.store.plan_notices(&[].into()).await.unwrap();
     for notice in world.store.claim_notices(10).await.unwrap() {
         let said = Outcome::Refused(texts.next(&mut theirs));
-        world.store.record_attempt(notice.no, said, 0.0).await.unwrap();
+        world.store.record_attempt(&notice, said, 0.0).await.unwrap();
     }
     let attempts = world.store.attempts(&world.person, ask).await.unwrap().unwrap();
     assert_eq!(attempts.len(), 2);
@@ -354,8 +354,8 @@ async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back
     };
     let asked = claim().await;
     let said = Outcome::Failed(format!("can't send {prompt}"));
-    world.store.record_attempt(asked[0].no, said, 0.0).await.unwrap();
-    world.store.record_attempt(asked[0].no, Outcome::Accepted, 0.0).await.unwrap();
+    world.store.record_attempt(&asked[0], said, 0.0).await.unwrap();
+    world.store.record_attempt(&asked[0], Outcome::Accepted, 0.0).await.unwrap();
     world.append(&world.answer(run, ask, "a")).await;
     let taken_back = claim().await;
     assert_eq!((taken_back.len(), taken_back[0].kind), (1, chips_core::notify::Kind::Closed));
@@ -366,7 +366,7 @@ async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back
     admin.erase(&erasing).unwrap();
     assert_eq!(standing(dir.path()), BTreeSet::new());
     let said = Outcome::Failed(format!("can't take back {prompt}"));
-    world.store.record_attempt(taken_back[0].no, said, 0.0).await.unwrap();
+    world.store.record_attempt(&taken_back[0], said, 0.0).await.unwrap();
     assert_eq!(standing(dir.path()), BTreeSet::new());
     let attempts = world.store.attempts(&world.person, ask).await.unwrap().unwrap();
     assert_eq!(attempts.iter().map(|attempt| attempt.detail.as_str()).collect::<Vec<_>>(), ["[erased]", "", ""]);
@@ -404,14 +404,14 @@ async fn what_a_person_typed_goes_where_others_quote_it_as_well() {
     world.store.plan_notices(&[].into()).await.unwrap();
     let posted = world.store.claim_notices(10).await.unwrap();
     let quoted = || Outcome::Failed(format!("can't read {text}"));
-    world.store.record_attempt(posted[0].no, quoted(), 0.0).await.unwrap();
+    world.store.record_attempt(&posted[0], quoted(), 0.0).await.unwrap();
     assert_eq!(standing(dir.path()), typed);
 
     let erasing = admin.find_to_erase(Target::Person(ada.id), None).unwrap();
     admin.erase(&erasing).unwrap();
     assert_eq!(standing(dir.path()), BTreeSet::new());
     // One that was under way.
-    world.store.record_attempt(posted[0].no, quoted(), 0.0).await.unwrap();
+    world.store.record_attempt(&posted[0], quoted(), 0.0).await.unwrap();
     assert_eq!(standing(dir.path()), BTreeSet::new());
 }
 

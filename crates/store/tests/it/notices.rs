@@ -66,7 +66,7 @@ impl Scene {
     }
 
     async fn record(&self, notice: &Notice, outcome: Outcome) {
-        self.store().record_attempt(notice.no, outcome, 0.0).await.unwrap();
+        self.store().record_attempt(notice, outcome, 0.0).await.unwrap();
     }
 
     async fn one(&self) -> Notice {

@@ -231,7 +231,7 @@ async fn what_was_not_gone_through_for_messages_stays_and_what_was_said_goes() {
     let ask = world.asked(run).await;
     world.store.plan_notices(&[].into()).await.unwrap();
     for notice in world.store.claim_notices(10).await.unwrap() {
-        world.store.record_attempt(notice.no, chips_core::notify::Outcome::Accepted, 0.0).await.unwrap();
+        world.store.record_attempt(&notice, chips_core::notify::Outcome::Accepted, 0.0).await.unwrap();
     }
     world.append(&world.answer(run, ask, "a")).await;
     time.pass_ms(3 * DAY);

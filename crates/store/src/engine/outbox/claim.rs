@@ -23,6 +23,7 @@ const LOOKED_AT: usize = 1_000;
 
 /// A row of `outbox` that is due.
 struct Due {
+    ws_no: i64,
     no: i64,
     workspace_id: WorkspaceId,
     ask_pos: i64,
@@ -64,19 +65,19 @@ impl Command for Claim {
                 match fate(work.connection, &due, now)? {
                     Fate::Sent(notice) => {
                         work.connection
-                            .prepare_cached("UPDATE outbox SET claimed_until = ?2 WHERE no = ?1")?
-                            .execute((due.no, now.plus_ms(CLAIM_MS).ms()))?;
+                            .prepare_cached("UPDATE outbox SET claimed_until = ?3 WHERE ws_no = ?1 AND no = ?2")?
+                            .execute((due.ws_no, due.no, now.plus_ms(CLAIM_MS).ms()))?;
                         notices.push(*notice);
                     }
                     Fate::PassedOver(due_at, round) => {
                         work.connection
-                            .prepare_cached("UPDATE outbox SET due_at = ?2, round = ?3 WHERE no = ?1")?
-                            .execute((due.no, due_at.ms(), round))?;
+                            .prepare_cached("UPDATE outbox SET due_at = ?3, round = ?4 WHERE ws_no = ?1 AND no = ?2")?
+                            .execute((due.ws_no, due.no, due_at.ms(), round))?;
                     }
                     Fate::NotNeeded => {
                         work.connection
-                            .prepare_cached("UPDATE outbox SET state = ?2 WHERE no = ?1")?
-                            .execute((due.no, state::NOT_NEEDED))?;
+                            .prepare_cached("UPDATE outbox SET state = ?3 WHERE ws_no = ?1 AND no = ?2")?
+                            .execute((due.ws_no, due.no, state::NOT_NEEDED))?;
                     }
                 }
             }
@@ -89,14 +90,17 @@ impl Command for Claim {
 fn due(connection: &Connection, limit: usize, now: Timestamp) -> Result<Vec<Due>> {
     connection
         .prepare_cached(
-            "SELECT o.no, w.workspace_id, o.ask_pos, o.endpoint_no, o.kind, o.tries, o.round, o.due_at
-             FROM (SELECT min(no) AS no FROM outbox WHERE state = 0 AND due_at <= ?1 AND NOT EXISTS (
-                       SELECT 1 FROM outbox b WHERE b.endpoint_no = outbox.endpoint_no AND b.claimed_until > ?1)
-                   GROUP BY endpoint_no) f
-             JOIN outbox o ON o.no = f.no JOIN workspaces w ON w.no = o.ws_no ORDER BY o.due_at LIMIT ?2",
+            "SELECT o.no, w.workspace_id, o.ask_pos, o.endpoint_no, o.kind, o.tries, o.round, o.due_at, o.ws_no
+             FROM (SELECT ws_no, min(no) AS no FROM outbox WHERE state = 0 AND due_at <= ?1 AND NOT EXISTS (
+                       SELECT 1 FROM outbox b WHERE b.ws_no = outbox.ws_no AND b.endpoint_no = outbox.endpoint_no
+                           AND b.claimed_until > ?1)
+                   GROUP BY ws_no, endpoint_no) f
+             JOIN outbox o ON o.ws_no = f.ws_no AND o.no = f.no JOIN workspaces w ON w.no = o.ws_no
+             ORDER BY o.due_at LIMIT ?2",
         )?
         .query_map((now.ms(), limit as i64), |row| {
             Ok(Due {
+                ws_no: row.get(8)?,
                 no: row.get(0)?,
                 workspace_id: WorkspaceId::from_bytes(row.get(1)?),
                 ask_pos: row.get(2)?,
@@ -120,9 +124,10 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
     let (run_title, lapsed, private): (Option<String>, bool, bool) = connection
         .prepare_cached(
             "SELECT r.title, r.ended_at IS NOT NULL OR r.lease_until <= ?2, coalesce(s.private, 0)
-             FROM asks a JOIN runs r ON r.no = a.run_no LEFT JOIN spaces s ON s.no = a.space_no WHERE a.pos = ?1",
+             FROM asks a JOIN runs r ON r.ws_no = a.ws_no AND r.no = a.run_no LEFT JOIN spaces s ON s.no = a.space_no
+             WHERE a.ws_no = ?3 AND a.pos = ?1",
         )?
-        .query_row((due.ask_pos, now.ms()), |row| {
+        .query_row((due.ask_pos, now.ms(), due.ws_no), |row| {
             Ok((row.get(0)?, row.get::<_, Option<bool>>(1)?.unwrap_or_default(), row.get(2)?))
         })?;
     let told = may_be_told(connection, &ask, &owner)?;
@@ -181,9 +186,9 @@ fn passed_over(ask: &Asked, due: &Due, now: Timestamp) -> Fate {
 fn told_since(connection: &Connection, due: &Due, since: Timestamp) -> Result<bool> {
     connection
         .prepare_cached(
-            "SELECT 1 FROM attempts WHERE ask_pos = ?1 AND endpoint_no = ?2 AND outcome = 'accepted' AND at >= ?3",
+            "SELECT 1 FROM attempts WHERE ws_no = ?4 AND ask_pos = ?1 AND endpoint_no = ?2 AND outcome = 'accepted' AND at >= ?3",
         )?
-        .exists((due.ask_pos, due.endpoint_no, since.ms()))
+        .exists((due.ask_pos, due.endpoint_no, since.ms(), due.ws_no))
 }
 
 /// The preferences of a person who may be told of this ask.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chips_core::Refusal;
 use chips_core::notify::{Channel, Kind, Preferences};
 use chips_protocol::api::AskState;
-use chips_protocol::{PersonId, Timestamp, WorkspaceId};
+use chips_protocol::{Event, EventType, PersonId, Timestamp, WorkspaceId};
 
 use super::{Asked, MAY_BE_TOLD, add, asked, set_told, state};
 use crate::engine::writer::{Command, Work};
@@ -82,24 +82,30 @@ impl Command for Plan {
             .query_row([scene.ws_no], |row| row.get(0))
             .optional()?;
         let Some(seq) = seq else { return Ok(Ok(false)) };
-        let events: Vec<(i64, i64, i64)> = work
+        let (first, end) = (rows::pos(scene.ws_no, seq.unsigned_abs()), rows::pos(scene.ws_no + 1, 0));
+        let events: Vec<(i64, Option<String>)> = work
             .connection
             .prepare_cached(
-                "SELECT e.pos, e.type, coalesce(a.pos, 0) FROM events e LEFT JOIN asks a ON a.closed_pos = e.pos
-                 WHERE e.pos > ?1 AND e.pos < ?2 ORDER BY e.pos LIMIT ?3",
+                "SELECT pos, CASE WHEN type = ?5 THEN body END FROM events NOT INDEXED
+                 WHERE ws_no = ?4 AND pos > ?1 AND pos < ?2 ORDER BY pos LIMIT ?3",
             )?
-            .query_map((rows::pos(scene.ws_no, seq.unsigned_abs()), rows::pos(scene.ws_no + 1, 0), STEP), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            .query_map((first, end, STEP, scene.ws_no, rows::type_code(EventType::QuestionAnswered)), |row| {
+                Ok((row.get(0)?, row.get(1)?))
             })?
             .collect::<Result<_>>()?;
-        let Some(&(last, ..)) = events.last() else { return Ok(Ok(false)) };
+        let Some(&(last, _)) = events.last() else { return Ok(Ok(false)) };
         let in_sight = who_looks(work.connection, &self.in_sight, scene.now)?;
-        let closes = rows::type_code(chips_protocol::EventType::QuestionAnswered);
-        for &(pos, event_type, ask_pos) in &events {
-            match asked(work.connection, if event_type == closes { ask_pos } else { pos })? {
-                Some(ask) if event_type == closes => closed(work, &ask, scene.now)?,
-                Some(ask) if ask.state == AskState::Open => opened(work, &ask, &in_sight, scene.now)?,
-                _ => {}
+        for (pos, closes) in &events {
+            match closes {
+                Some(close) => {
+                    if let Some(ask) = closed_by(work.connection, scene.ws_no, close)? {
+                        closed(work, &ask, scene.now)?;
+                    }
+                }
+                None => match asked(work.connection, *pos)? {
+                    Some(ask) if ask.state == AskState::Open => opened(work, &ask, &in_sight, scene.now)?,
+                    _ => {}
+                },
             }
         }
         work.write()?;
@@ -160,17 +166,29 @@ fn set_up(connection: &Connection, ws_no: i64) -> Result<bool> {
     connection.prepare_cached("SELECT 1 FROM endpoints WHERE ws_no = ?1 AND person_no IS NOT NULL")?.exists([ws_no])
 }
 
+/// The ask that an event closes.
+fn closed_by(connection: &Connection, ws_no: i64, body: &str) -> Result<Option<Asked>> {
+    let event: Event = serde_json::from_str(body).map_err(|error| rows::odd("events.body", error))?;
+    let pos: Option<i64> = connection
+        .prepare_cached("SELECT pos FROM asks WHERE ws_no = ?1 AND ask_id = ?2")?
+        .query_row((ws_no, event.content.ask_id().to_bytes()), |row| row.get(0))
+        .optional()?;
+    Ok(pos.map(|pos| asked(connection, pos)).transpose()?.flatten())
+}
+
 /// An ask was closed: what waits is not needed any more, what was shown is taken back, and its harness hears of it.
 fn closed(work: &mut Work<'_>, ask: &Asked, now: Timestamp) -> Result<()> {
     work.write()?;
     work.connection
-        .prepare_cached("UPDATE outbox SET state = ?2 WHERE ask_pos = ?1 AND state = 0 AND kind < 3")?
-        .execute((ask.pos, state::NOT_NEEDED))?;
+        .prepare_cached("UPDATE outbox SET state = ?3 WHERE ws_no = ?1 AND ask_pos = ?2 AND state = 0 AND kind < 3")?
+        .execute((ask.ws_no, ask.pos, state::NOT_NEEDED))?;
     // One that is under way is taken back when it is known what became of it.
     let shown: Vec<i64> = work
         .connection
-        .prepare_cached("SELECT DISTINCT endpoint_no FROM outbox WHERE ask_pos = ?1 AND state = ?2 AND kind < 3")?
-        .query_map((ask.pos, state::ACCEPTED), |row| row.get(0))?
+        .prepare_cached(
+            "SELECT DISTINCT endpoint_no FROM outbox WHERE ws_no = ?1 AND ask_pos = ?2 AND state = ?3 AND kind < 3",
+        )?
+        .query_map((ask.ws_no, ask.pos, state::ACCEPTED), |row| row.get(0))?
         .collect::<Result<_>>()?;
     for endpoint_no in shown {
         add(work, ask, endpoint_no, Kind::Closed, 0, now)?;

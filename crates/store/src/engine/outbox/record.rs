@@ -6,6 +6,7 @@ use chips_protocol::api::AskState;
 use chips_protocol::{Timestamp, WorkspaceId};
 
 use super::{Asked, add, asked, kind_code, kind_of, set_told, state};
+use crate::engine::work::Scene;
 use crate::engine::writer::{Command, Work};
 use crate::engine::{endpoints, rows};
 use crate::notice::CLAIM_MS;
@@ -13,6 +14,7 @@ use crate::sql::{Connection, OptionalExtension, Result, Row};
 
 /// What the other side made of a message.
 pub(crate) struct Record {
+    pub(crate) workspace_id: WorkspaceId,
     pub(crate) no: i64,
     pub(crate) outcome: Outcome,
     /// From 0 to 1: spreads tries that failed together.
@@ -32,10 +34,10 @@ struct Sent {
     person_no: Option<i64>,
 }
 
-fn sent(connection: &Connection, no: i64) -> Result<Option<Sent>> {
+fn sent(connection: &Connection, ws_no: i64, no: i64) -> Result<Option<Sent>> {
     let mut statement = connection.prepare_cached(
         "SELECT o.ask_pos, o.endpoint_no, o.kind, o.round, o.tries, o.state, e.channel, e.name, e.person_no
-         FROM outbox o JOIN endpoints e ON e.no = o.endpoint_no WHERE o.no = ?1",
+         FROM outbox o JOIN endpoints e ON e.no = o.endpoint_no WHERE o.ws_no = ?1 AND o.no = ?2",
     )?;
     let read = |row: &Row<'_>| {
         Ok(Sent {
@@ -50,29 +52,22 @@ fn sent(connection: &Connection, no: i64) -> Result<Option<Sent>> {
             person_no: row.get(8)?,
         })
     };
-    statement.query_row([no], read).optional()
-}
-
-fn workspace_of(connection: &Connection, no: i64) -> Result<Option<WorkspaceId>> {
-    connection
-        .prepare_cached("SELECT w.workspace_id FROM outbox o JOIN workspaces w ON w.no = o.ws_no WHERE o.no = ?1")?
-        .query_row([no], |row| row.get(0).map(WorkspaceId::from_bytes))
-        .optional()
+    statement.query_row((ws_no, no), read).optional()
 }
 
 impl Command for Record {
     type Done = ();
 
+    /// Beside other servers: what closes the ask must not fall between what is read here and what is written.
+    fn workspace(&self) -> Option<WorkspaceId> {
+        Some(self.workspace_id)
+    }
+
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<(), Refusal>> {
         let now = work.shared.clock.now();
-        // Beside other servers: what closes the ask must not fall between what is read here and what is written.
-        if work.shared.node.is_some()
-            && let Some(workspace_id) = workspace_of(work.connection, self.no)?
-        {
-            work.scene(workspace_id)?;
-        }
+        let Scene { ws_no, .. } = work.scene(self.workspace_id)?;
         // An endpoint that was removed meanwhile took its messages along.
-        let Some(sent) = sent(work.connection, self.no)? else { return Ok(Ok(())) };
+        let Some(sent) = sent(work.connection, ws_no, self.no)? else { return Ok(Ok(())) };
         let Some(ask) = asked(work.connection, sent.ask_pos)? else { return Ok(Ok(())) };
         // What was under way when the texts were erased must not come back as what the other side quotes of it.
         let detail = if ask.erased || rows::erased_since(work.connection, now.plus_ms(-CLAIM_MS))? {
@@ -83,10 +78,11 @@ impl Command for Record {
         work.write()?;
         work.connection
             .prepare_cached(
-                "INSERT INTO attempts (ask_pos, endpoint_no, channel, name, person_no, kind, at, outcome, detail)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                "INSERT INTO attempts (ws_no, ask_pos, endpoint_no, channel, name, person_no, kind, at, outcome, detail)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute((
+                ws_no,
                 sent.ask_pos,
                 sent.endpoint_no,
                 sent.channel.as_str(),
@@ -130,9 +126,9 @@ impl Record {
         work.connection
             .prepare_cached(
                 "UPDATE outbox SET state = ?2, tries = tries + 1, claimed_until = 0, due_at = coalesce(?3, due_at)
-                 WHERE no = ?1",
+                 WHERE ws_no = ?4 AND no = ?1",
             )?
-            .execute((self.no, left, again.map(Timestamp::ms)))?;
+            .execute((self.no, left, again.map(Timestamp::ms), ask.ws_no))?;
         if let Outcome::Gone(_) = self.outcome {
             endpoints::gone(work, sent.endpoint_no, sent.channel, now)?;
         }
@@ -156,13 +152,14 @@ impl Record {
             let hope: bool = work
                 .connection
                 .prepare_cached(
-                    "SELECT 1 FROM outbox WHERE ask_pos = ?1 AND kind = 0 AND (state = 1 OR (state = 0 AND tries = 0))",
+                    "SELECT 1 FROM outbox WHERE ws_no = ?1 AND ask_pos = ?2 AND kind = 0
+                         AND (state = 1 OR (state = 0 AND tries = 0))",
                 )?
-                .exists([ask.pos])?;
+                .exists((ask.ws_no, ask.pos))?;
             if !hope {
                 work.connection
-                    .prepare_cached("UPDATE asks SET told = 0 WHERE pos = ?1 AND told IS NULL")?
-                    .execute([ask.pos])?;
+                    .prepare_cached("UPDATE asks SET told = 0 WHERE ws_no = ?1 AND pos = ?2 AND told IS NULL")?
+                    .execute((ask.ws_no, ask.pos))?;
             }
         }
         Ok(())
