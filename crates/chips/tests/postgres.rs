@@ -27,6 +27,8 @@ mod rolling;
 mod server;
 #[path = "postgres/team.rs"]
 mod team;
+#[path = "postgres/tls.rs"]
+mod tls;
 #[path = "postgres/unwaited.rs"]
 mod unwaited;
 #[path = "postgres/wire.rs"]

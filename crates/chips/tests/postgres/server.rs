@@ -111,6 +111,17 @@ impl Server {
         format!("postgres://chips@{}/postgres?sslmode=disable", self.host())
     }
 
+    /// Puts a file beside its own, which it alone can read, and tells its path.
+    pub fn put(&self, name: &str, text: &[u8]) -> PathBuf {
+        let path = self.dir.path().join("db").join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if let Some(user) = other_user() {
+            assert!(Command::new("chown").arg(user).arg(&path).status().unwrap().success());
+        }
+        path
+    }
+
     /// Runs one statement outside of any transaction.
     pub fn sql(&self, sql: &str) -> String {
         self.try_sql(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))

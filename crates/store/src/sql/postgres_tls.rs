@@ -12,7 +12,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
@@ -32,6 +32,7 @@ pub(crate) enum Trust {
 #[derive(Clone)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
+    trust: Trust,
 }
 
 impl Tls {
@@ -66,7 +67,7 @@ impl Tls {
                 builder.with_root_certificates(roots).with_no_client_auth()
             }
         };
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), trust: trust.clone() })
     }
 }
 
@@ -77,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
         let name = ServerName::try_from(domain)?.to_owned();
-        Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.config)), name })
+        Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.config)), name, trust: self.trust.clone() })
     }
 }
 
@@ -85,6 +86,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
 pub(crate) struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,
+    trust: Trust,
+}
+
+/// Why a handshake failed, as one who set the server up can use it.
+fn told(error: io::Error, name: &ServerName<'_>, trust: &Trust) -> io::Error {
+    let Some(rustls::Error::InvalidCertificate(why)) =
+        error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    else {
+        return error;
+    };
+    let why = match why {
+        // The second: an authority of the same name, with another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => match trust {
+            Trust::File(file) => format!("nothing in {} vouches for the server's certificate", file.display()),
+            Trust::System | Trust::Anyone => {
+                "nothing that the system trusts vouches for the server's certificate; name a file that does with sslrootcert"
+                    .to_owned()
+            }
+        },
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("the server's certificate is not for the name {}", name.to_str())
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired".to_owned()
+        }
+        other => format!("the server's certificate is not good: {other}"),
+    };
+    io::Error::new(error.kind(), why)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
@@ -93,8 +122,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        let Self { connector, name } = self;
-        Box::pin(async move { connector.connect(name, stream).await.map(|stream| Stream(Box::new(stream))) })
+        let Self { connector, name, trust } = self;
+        Box::pin(async move {
+            let stream = connector.connect(name.clone(), stream).await.map_err(|error| told(error, &name, &trust))?;
+            Ok(Stream(Box::new(stream)))
+        })
     }
 }
 
