@@ -81,6 +81,15 @@ impl Home {
         &self.schema.as_ref().unwrap().url
     }
 
+    /// All that stands in the files of the folder, or in the tables of the schema.
+    pub fn texts(&self) -> Vec<String> {
+        if self.schema.is_some() {
+            return vec![self.sql("SELECT schema_to_xml(current_schema(), false, false, '')")];
+        }
+        let files = std::fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|file| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned()).collect()
+    }
+
     /// Runs a statement beside the store.
     pub fn sql(&self, sql: &str) -> String {
         run(&self.schema.as_ref().unwrap().url, sql)

@@ -183,8 +183,9 @@ pub(crate) fn migrate(database: &Database, connection: &mut Connection) -> std::
                 "the tables are to be brought up to date, and somebody holds them: it is tried again"
             );
         }
+        // Parking would end at once where a thread that spoke for this one to the database has just ended.
         #[allow(clippy::disallowed_methods)]
-        std::thread::park_timeout(BETWEEN);
+        std::thread::sleep(BETWEEN);
     }
     Ok(())
 }

@@ -209,10 +209,11 @@ impl Admin {
         match (&self.location, self.connection.sqlite()) {
             (Location::Folder(dir), Some(file)) => scrub::scrub(dir, file)?,
             _ => {
-                // What readers of an older state may still want is left to the next time.
+                // What readers of an older state may still want is left to the next time. All in one statement: several in one message would
+                // be a transaction, and it refuses to run in one.
                 self.connection.execute_batch(
-                    "VACUUM events; VACUUM asks; VACUUM runs; VACUUM run_labels; VACUUM persons; VACUUM harnesses; VACUUM outbox; \
-                     VACUUM attempts; VACUUM endpoints; VACUUM preferences; VACUUM sessions; VACUUM workspaces; VACUUM spaces",
+                    "VACUUM events, asks, runs, run_labels, persons, harnesses, outbox, attempts, endpoints, preferences, sessions, grants, \
+                     workspaces, spaces",
                 )?;
                 self.connection.execute("UPDATE meta SET scrub = 0", [])?;
             }
@@ -241,9 +242,10 @@ impl Admin {
             if seen {
                 return Ok(());
             }
-            // Another process writes it: nothing else says when.
+            // Another process writes it: nothing else says when. Parking would end at once where a thread that spoke for this one to the
+            // database has just ended.
             #[allow(clippy::disallowed_methods)]
-            std::thread::park_timeout(LOOK_EVERY);
+            std::thread::sleep(LOOK_EVERY);
         }
         Err(AdminError::Refused(
             "what was to be erased is overwritten, but the server did not confirm that it holds nothing of it in memory; \

@@ -1,7 +1,6 @@
 //! Erasing on random logs: texts go, and nothing else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use chips_core::notify::{Channel, Outcome, Preferences};
 use chips_protocol::api::NewRun;
@@ -11,7 +10,6 @@ use chips_store::{Device, Identity, NewEndpoint, Proof, SignedIn, secret};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::in_folder::world_in_folder;
 use crate::support::*;
 
 /// Gives texts that stand nowhere else, each found by its number.
@@ -26,12 +24,10 @@ impl Texts {
     }
 }
 
-/// The numbers of the texts that stand in any file of a folder.
-fn standing(dir: &Path) -> BTreeSet<usize> {
+/// The numbers of the texts that stand in any file of a folder, or in any table of a schema.
+fn standing(home: &Home) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        let text = String::from_utf8_lossy(&bytes);
+    for text in home.texts() {
         for piece in text.split("zk").skip(1) {
             found.extend(piece.split_once("kz").and_then(|(number, _)| number.parse::<usize>().ok()));
         }
@@ -183,13 +179,13 @@ async fn play(world: &World, ada: &Identity, runs: &[RunId], one: &Played, texts
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if crate::ON_POSTGRES { 4 } else { 16 }, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_erased_goes_and_everything_else_stays_byte_for_byte(played in played(), erases in erases()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = home();
             let made = admin::init(dir.path()).unwrap();
             let mut admin = Admin::open(dir.path()).unwrap();
             let mut texts = Texts::default();
@@ -210,7 +206,7 @@ proptest! {
             }
             world.store.clone().close().await;
 
-            let all = standing(dir.path());
+            let all = standing(&dir);
             let mut gone: BTreeSet<usize> = BTreeSet::new();
             for erase in erases {
                 let before = log(&mut admin, &made);
@@ -256,7 +252,7 @@ proptest! {
                     assert_eq!(skeleton(&was), skeleton(&is));
                     assert!(before == after || touched.contains(&place), "{was} became {is}");
                 }
-                assert_eq!(standing(dir.path()), &all - &gone);
+                assert_eq!(standing(&dir), &all - &gone);
                 // Twice is once.
                 let erasing = admin.find_to_erase(target, None).unwrap();
                 admin.erase(&erasing).unwrap();
@@ -274,14 +270,14 @@ proptest! {
                 let (record, differs) = replayed(world.submit(&again).await);
                 assert_eq!((record.seq, differs), (known.places[0] as u64 + 1, false));
             }
-            assert_eq!(standing(dir.path()), &all - &gone);
+            assert_eq!(standing(&dir), &all - &gone);
         });
     }
 }
 
 #[tokio::test]
 async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_beside_an_open_store() {
-    let (dir, world) = world_in_folder().await;
+    let (dir, world) = world().await;
     let run = world.run().await;
     let mut texts = Texts::default();
     let mut theirs = BTreeSet::new();
@@ -311,12 +307,12 @@ async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_besid
     }
     let attempts = world.store.attempts(&world.person, ask).await.unwrap().unwrap();
     assert_eq!(attempts.len(), 2);
-    assert_eq!(standing(dir.path()), theirs);
+    assert_eq!(standing(&dir), theirs);
 
     let target = Target::Person(ada.id);
     let erasing = admin.find_to_erase(target, None).unwrap();
     admin.erase(&erasing).unwrap();
-    assert_eq!(standing(dir.path()), BTreeSet::new());
+    assert_eq!(standing(&dir), BTreeSet::new());
     assert!(world.store.session(secret::sha256(&cookie)).await.unwrap().is_none());
     assert!(world.store.authenticate(secret::sha256(&ada.token)).await.unwrap().is_none());
     assert_eq!(world.store.preferences(ada.id).await.unwrap(), Preferences::default());
@@ -332,7 +328,7 @@ async fn a_person_loses_devices_addresses_wishes_and_what_was_said_of_them_besid
 
 #[tokio::test]
 async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back() {
-    let (dir, world) = world_in_folder().await;
+    let (dir, world) = world().await;
     let run = world.run().await;
     let (mut texts, mut its) = (Texts::default(), BTreeSet::new());
     let endpoint = NewEndpoint {
@@ -359,15 +355,15 @@ async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back
     world.append(&world.answer(run, ask, "a")).await;
     let taken_back = claim().await;
     assert_eq!((taken_back.len(), taken_back[0].kind), (1, chips_core::notify::Kind::Closed));
-    assert_eq!(standing(dir.path()), its);
+    assert_eq!(standing(&dir), its);
 
     let mut admin = Admin::open(dir.path()).unwrap();
     let erasing = admin.find_to_erase(Target::Ask(ask), None).unwrap();
     admin.erase(&erasing).unwrap();
-    assert_eq!(standing(dir.path()), BTreeSet::new());
+    assert_eq!(standing(&dir), BTreeSet::new());
     let said = Outcome::Failed(format!("can't take back {prompt}"));
     world.store.record_attempt(&taken_back[0], said, 0.0).await.unwrap();
-    assert_eq!(standing(dir.path()), BTreeSet::new());
+    assert_eq!(standing(&dir), BTreeSet::new());
     let attempts = world.store.attempts(&world.person, ask).await.unwrap().unwrap();
     assert_eq!(attempts.iter().map(|attempt| attempt.detail.as_str()).collect::<Vec<_>>(), ["[erased]", "", ""]);
     // It is tried again, and replaces what a phone shows by what is left.
@@ -380,7 +376,7 @@ async fn what_was_under_way_when_a_question_was_erased_brings_nothing_of_it_back
 
 #[tokio::test]
 async fn what_a_person_typed_goes_where_others_quote_it_as_well() {
-    let (dir, world) = world_in_folder().await;
+    let (dir, world) = world().await;
     let run = world.run().await;
     let (mut texts, mut typed) = (Texts::default(), BTreeSet::new());
     let mut admin = Admin::open(dir.path()).unwrap();
@@ -405,19 +401,19 @@ async fn what_a_person_typed_goes_where_others_quote_it_as_well() {
     let posted = world.store.claim_notices(10).await.unwrap();
     let quoted = || Outcome::Failed(format!("can't read {text}"));
     world.store.record_attempt(&posted[0], quoted(), 0.0).await.unwrap();
-    assert_eq!(standing(dir.path()), typed);
+    assert_eq!(standing(&dir), typed);
 
     let erasing = admin.find_to_erase(Target::Person(ada.id), None).unwrap();
     admin.erase(&erasing).unwrap();
-    assert_eq!(standing(dir.path()), BTreeSet::new());
+    assert_eq!(standing(&dir), BTreeSet::new());
     // One that was under way.
     world.store.record_attempt(&posted[0], quoted(), 0.0).await.unwrap();
-    assert_eq!(standing(dir.path()), BTreeSet::new());
+    assert_eq!(standing(&dir), BTreeSet::new());
 }
 
 #[tokio::test]
 async fn what_came_after_it_was_looked_at_is_erased_as_well() {
-    let (dir, world) = world_in_folder().await;
+    let (dir, world) = world().await;
     let mut texts = Texts::default();
     let mut all = BTreeSet::new();
     let asked = async |run, texts: &mut Texts, all: &mut BTreeSet<usize>| {
@@ -438,9 +434,9 @@ async fn what_came_after_it_was_looked_at_is_erased_as_well() {
         let refused = admin.erase(&found).unwrap_err().to_string();
         assert!(refused.contains(&second.to_string()), "{refused}");
         world.append(&world.answer(run, second, "a")).await;
-        assert_eq!(standing(dir.path()), all);
+        assert_eq!(standing(&dir), all);
         admin.erase(&found).unwrap();
-        assert_eq!(standing(dir.path()), BTreeSet::new());
+        assert_eq!(standing(&dir), BTreeSet::new());
         all.clear();
         assert!(admin.erasures().unwrap().iter().all(|erasure| erasure.done), "what was cut short is done with it");
     }

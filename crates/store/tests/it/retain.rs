@@ -1,7 +1,6 @@
 //! Dropping what is older than is kept: random logs against a model, and what must survive it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use chips_core::notify::Channel;
 use chips_protocol::api::NewRun;
@@ -11,7 +10,6 @@ use chips_store::clock::{ManualTime, TimeSource};
 use chips_store::{DropPlace, EventsQuery, NewEndpoint, Options, Store};
 use proptest::prelude::*;
 
-use crate::in_folder::world_in_folder_with;
 use crate::support::*;
 
 const DAY: i64 = 86_400_000;
@@ -29,9 +27,9 @@ async fn drop_older(world: &World, days: i64) -> u64 {
 }
 
 /// A world whose clock is moved by hand.
-async fn world_by_hand() -> (tempfile::TempDir, ManualTime, World) {
+async fn world_by_hand() -> (Home, ManualTime, World) {
     let time = ManualTime::at(TimeSource::System.wall());
-    let (dir, world) = world_in_folder_with(options(&time)).await;
+    let (dir, world) = world_with(options(&time)).await;
     Admin::open(dir.path()).unwrap().set_budget(world.harness_id(), Some(None), Some(None)).unwrap();
     (dir, time, world)
 }
@@ -40,13 +38,17 @@ fn options(time: &ManualTime) -> Options {
     Options { time: TimeSource::Manual(time.clone()), readers: 1 }
 }
 
-async fn reopened(dir: &Path, time: &ManualTime, world: World) -> World {
+async fn reopened(home: &Home, time: &ManualTime, world: World) -> World {
     world.store.clone().close().await;
-    World { store: Store::open(dir, options(time)).unwrap(), ..world }
+    World { store: Store::open(home.path(), options(time)).unwrap(), ..world }
 }
 
-fn count(dir: &Path, sql: &str) -> i64 {
-    rusqlite::Connection::open(dir.join("chips.db")).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+fn count(home: &Home, sql: &str) -> i64 {
+    if crate::ON_POSTGRES {
+        return home.sql(sql).parse().unwrap();
+    }
+    let file = rusqlite::Connection::open(home.beside().join("chips.db")).unwrap();
+    file.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +103,7 @@ impl Model {
     }
 }
 
-async fn check(dir: &Path, world: &World, model: &Model) {
+async fn check(home: &Home, world: &World, model: &Model) {
     let kept_from = model.dropped as u64 + 1;
     assert_eq!((world.head(), world.store.kept_from(world.workspace_id)), (model.log.len() as u64, kept_from));
     for viewer in [&world.person, &world.harness] {
@@ -132,12 +134,12 @@ async fn check(dir: &Path, world: &World, model: &Model) {
     }
     let kept = model.asks.iter().enumerate().filter(|(ask, _)| model.is_kept(*ask));
     let events: usize = kept.map(|(_, (_, closed))| 1 + usize::from(closed.is_some())).sum();
-    assert_eq!(count(dir, "SELECT count(*) FROM events"), events as i64);
-    assert_eq!(count(dir, "SELECT count(*) FROM keys"), events as i64);
+    assert_eq!(count(home, "SELECT count(*) FROM events"), events as i64);
+    assert_eq!(count(home, "SELECT count(*) FROM keys"), events as i64);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if crate::ON_POSTGRES { 6 } else { 24 }, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn a_log_loses_its_old_beginning_and_nothing_else(steps in steps()) {
@@ -176,14 +178,14 @@ proptest! {
                         assert_eq!(dropped, (cut - model.dropped) as u64);
                         model.dropped = cut;
                         assert_eq!(drop_older(&world, days).await, 0, "twice is once");
-                        check(dir.path(), &world, &model).await;
+                        check(&dir, &world, &model).await;
                     }
-                    Step::Restart => world = reopened(dir.path(), &time, world).await,
+                    Step::Restart => world = reopened(&dir, &time, world).await,
                 }
             }
-            check(dir.path(), &world, &model).await;
-            let world = reopened(dir.path(), &time, world).await;
-            check(dir.path(), &world, &model).await;
+            check(&dir, &world, &model).await;
+            let world = reopened(&dir, &time, world).await;
+            check(&dir, &world, &model).await;
         });
     }
 }
@@ -196,7 +198,7 @@ async fn numbers_and_times_go_on_where_all_of_the_log_was_dropped() {
     let last = world.append(&world.answer(run, ask, "a")).await.event.envelope.ts;
     time.pass_ms(3 * DAY);
     assert_eq!(drop_older(&world, 2).await, 2);
-    assert_eq!(count(dir.path(), "SELECT count(*) FROM events"), 0);
+    assert_eq!(count(&dir, "SELECT count(*) FROM events"), 0);
     // The wall clock has been set back, before the start: what is written next must not be earlier.
     world.store.clone().close().await;
     let back = ManualTime::at(last.plus_ms(-9 * DAY));
@@ -241,7 +243,7 @@ async fn what_was_not_gone_through_for_messages_stays_and_what_was_said_goes() {
     world.store.plan_notices(&[].into()).await.unwrap();
     assert_eq!(drop_older(&world, 1).await, 1);
     for table in ["outbox", "attempts", "asks", "events"] {
-        assert_eq!(count(dir.path(), &format!("SELECT count(*) FROM {table}")), 0, "{table}");
+        assert_eq!(count(&dir, &format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     // A sender that comes back with an outcome finds nothing, and that is fine.
     assert!(world.store.claim_notices(10).await.unwrap().is_empty());
@@ -282,8 +284,8 @@ async fn a_run_goes_when_it_has_ended_and_nothing_of_it_is_left() {
     drop_older(&world, 2).await;
     assert!(there(runs[1]).await && there(runs[2]).await);
     assert!(!there(runs[3]).await);
-    assert_eq!(count(dir.path(), "SELECT count(*) FROM events"), 0);
-    assert_eq!(count(dir.path(), "SELECT count(*) FROM run_labels"), 2);
+    assert_eq!(count(&dir, "SELECT count(*) FROM events"), 0);
+    assert_eq!(count(&dir, "SELECT count(*) FROM run_labels"), 2);
     // The harness goes on in a run that lives.
     world.asked(runs[1]).await;
 }
@@ -316,7 +318,7 @@ async fn a_workspace_loses_nothing_with_another_and_writes_go_on_meanwhile() {
         world.asked(run).await;
     }
     assert!(steps > 4, "in {steps} steps");
-    assert_eq!(count(dir.path(), "SELECT count(*) FROM events"), steps + 1);
+    assert_eq!(count(&dir, "SELECT count(*) FROM events"), steps + 1);
     assert_eq!(second.shown(kept).await.ask.envelope.seq, Some(1));
     assert_eq!(world.store.kept_from(second.workspace_id), 1);
     assert!(admin::is_initialised(dir.path()).unwrap());

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use chips_core::Refusal;
-use chips_store::admin::{self, Admin};
-use chips_store::clock::TimeSource;
-use chips_store::{EventsQuery, OpenError, Options, Store};
+use chips_store::admin::{self, Admin, Target};
+use chips_store::clock::{ManualTime, TimeSource};
+use chips_store::{DropPlace, EventsQuery, OpenError, Options, Store};
 
 use crate::support::*;
 
@@ -66,6 +66,70 @@ async fn of_answers_at_two_servers_one_wins_and_every_key_replays_at_either() {
         assert!(matches!(refused(lost), Refusal::AlreadyClosed(_)));
         replayed(one.submit(won).await);
         replayed(other.submit(won).await);
+    }
+}
+
+#[tokio::test]
+async fn what_is_erased_is_let_go_of_by_every_server_and_vacuumed() {
+    let (home, one, other) = two().await;
+    let run = one.run().await;
+    let mut draft = one.ask(run);
+    asking(&mut draft).questions[0].prompt = "What is the secret word?".to_owned();
+    let ask = ask_id(&draft);
+    one.append(&draft).await;
+    one.append(&one.answer(run, ask, "a")).await;
+    let said = async |world: &World| {
+        let query = EventsQuery { limit: 10, ..EventsQuery::default() };
+        let log = world.store.events(&world.person, &query).await.unwrap();
+        log.records.iter().any(|record| String::from_utf8_lossy(&record.json).contains("the secret word"))
+    };
+    let mut head = other.store.head(other.workspace_id);
+    head.wait_for(|head| *head == 2).await.unwrap();
+    assert!(said(&one).await && said(&other).await, "both have it in memory");
+
+    // A server that was killed says nothing any more, and one that is frozen says nothing for now: neither is waited for without end.
+    home.sql("INSERT INTO nodes VALUES ('\\x00', (extract(epoch FROM now()) * 1000)::bigint - 21000, 0)");
+    let mut admin = Admin::open(home.path()).unwrap();
+    let erasing = admin.find_to_erase(Target::Ask(ask), None).unwrap();
+    assert!(admin.erase(&erasing).unwrap().done);
+    assert!(!said(&one).await && !said(&other).await, "neither tells it from its memory");
+    assert!(!home.texts().iter().any(|text| text.contains("the secret word")));
+    assert_eq!(home.sql("SELECT scrub FROM meta"), "0");
+    eventually("each table that holds texts is vacuumed", async || {
+        let left = home.sql(
+            "SELECT string_agg(relname, ' ') FROM pg_stat_user_tables WHERE schemaname = current_schema() AND last_vacuum IS NULL
+                 AND relname IN ('events', 'asks', 'runs', 'run_labels', 'persons', 'attempts', 'endpoints', 'sessions')",
+        );
+        left.is_empty().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_one_server_drops_no_server_tells_any_more() {
+    let time = ManualTime::at(TimeSource::System.wall());
+    let options = Options { time: TimeSource::Manual(time.clone()), ..Options::default() };
+    let (home, one) = world_with(options.clone()).await;
+    let other = World { store: Store::open(home.path(), options).unwrap(), ..one.clone() };
+    let run = one.run().await;
+    let ask = one.asked(run).await;
+    one.append(&one.answer(run, ask, "a")).await;
+    let kept = other.asked(run).await;
+    let before = one.store.clock().now();
+    let mut place = Some(DropPlace::default());
+    while let Some(at) = place {
+        place = one.store.drop_older(before, at).await.unwrap().1;
+    }
+    eventually("the other server begins its log later as well", async || {
+        (other.store.kept_from(other.workspace_id) == 3).then_some(())
+    })
+    .await;
+    for world in [&one, &other] {
+        let log =
+            world.store.events(&world.person, &EventsQuery { limit: 10, ..EventsQuery::default() }).await.unwrap();
+        assert_eq!(log.records.iter().map(|record| record.seq).collect::<Vec<_>>(), [3]);
+        assert!(world.store.ask(&world.person, ask).await.unwrap().is_none());
+        assert!(world.store.ask(&world.person, kept).await.unwrap().is_some());
     }
 }
 
