@@ -76,6 +76,11 @@ impl Home {
         self.dir.path()
     }
 
+    /// The name of the schema.
+    pub fn name(&self) -> &str {
+        &self.schema.as_ref().unwrap().name
+    }
+
     /// The URL of the database.
     pub fn url(&self) -> &str {
         &self.schema.as_ref().unwrap().url

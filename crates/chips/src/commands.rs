@@ -26,6 +26,7 @@ pub mod inbox;
 pub mod init;
 pub mod man;
 pub mod mcp;
+pub mod migrate;
 pub mod person;
 pub mod restore;
 pub mod schema;

@@ -20,13 +20,13 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
 pub struct DataArgs {
     /// The data folder [default: chips in the user's data folder]
     #[arg(long, env = "CHIPS_DATA", value_name = "DIR")]
-    data: Option<PathBuf>,
+    pub data: Option<PathBuf>,
     /// The PostgreSQL database instead of a data folder: postgres://USER@HOST/NAME
     #[arg(long, env = "CHIPS_DATABASE", value_name = "URL", hide_env_values = true)]
-    database: Option<String>,
+    pub database: Option<String>,
     /// A file that holds the URL of the database: what stands on a command line others can read
     #[arg(long, env = "CHIPS_DATABASE_FILE", value_name = "FILE", conflicts_with = "database")]
-    database_file: Option<PathBuf>,
+    pub database_file: Option<PathBuf>,
 }
 
 /// A data folder; or a database, beside which a folder has the small files of this machine.

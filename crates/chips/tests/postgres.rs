@@ -15,6 +15,8 @@ mod cut;
 mod frozen;
 #[path = "postgres/killed.rs"]
 mod killed;
+#[path = "postgres/migrated.rs"]
+mod migrated;
 #[path = "postgres/promoted.rs"]
 mod promoted;
 #[path = "postgres/refused.rs"]

@@ -5,6 +5,7 @@ mod copy;
 mod erase;
 mod export;
 mod lists;
+mod migrate;
 mod webhooks;
 
 use std::path::Path;
@@ -92,6 +93,7 @@ pub use copy::{Backup, Keep, back_up, is_within, restore};
 pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
 pub use lists::Unheard;
+pub use migrate::{Batch, How, Moved, MovedLog, MovedTable, Phase, Progress, Tell, migrate};
 pub use webhooks::Webhook;
 
 /// A folder or a database opened for administration.
@@ -167,6 +169,10 @@ pub fn init(location: impl Into<Location>) -> Result<Initialised, OpenError> {
     let made = write(&mut connection, |transaction| {
         if transaction.query_row("SELECT count(*) FROM workspaces", [], |row| row.get::<_, i64>(0))? > 0 {
             return Ok(None);
+        }
+        // It may have begun since the look.
+        if transaction.is_postgres() && postgres::is_moving(transaction)? {
+            return Err(AdminError::Refused(postgres::MOVING.to_owned()));
         }
         acts::add_workspace(transaction, "Workspace").map(Some)
     });

@@ -46,6 +46,9 @@ fn steps() -> &'static [Step] {
     next::steps().unwrap_or(STEPS)
 }
 
+/// What to do where the schema is taken.
+pub(crate) const ELSEWHERE: &str = "give Chips a schema of its own: add options=-csearch_path%3Dchips to the URL";
+
 /// The layout that this version makes.
 fn known() -> i64 {
     steps().iter().map(|step| step.layout).max().unwrap_or_default()
@@ -106,13 +109,15 @@ pub(crate) fn open(database: &Database) -> std::result::Result<Connection, OpenE
 
 /// Why a server must not be trusted with a log.
 fn unfit(connection: &Connection) -> Result<Option<String>> {
-    let (standby, fsync, pages, commit, number, version): (bool, String, String, String, String, String) = connection
-        .query_row(
+    let (standby, [fsync, pages, commit, number, version, encoding]): (bool, [String; 6]) = connection.query_row(
         "SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
                     current_setting('synchronous_commit'), current_setting('server_version_num'),
-                    current_setting('server_version')",
+                    current_setting('server_version'), current_setting('server_encoding')",
         [],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?)),
+        |row| {
+            let told = [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+            Ok((row.get(0)?, told))
+        },
     )?;
     let reason = if number.parse().unwrap_or(0) < 130_000 {
         format!("this server is PostgreSQL {version}; Chips needs 13 or newer")
@@ -128,17 +133,48 @@ fn unfit(connection: &Connection) -> Result<Option<String>> {
             .to_owned()
     } else if commit != "on" && commit != "remote_apply" {
         format!("synchronous_commit is {commit} in spite of what this session says; set it to on")
+    } else if encoding != "UTF8" {
+        format!(
+            "this database has the encoding {encoding}, which can't hold every text; give one that has UTF-8 \
+             (createdb --encoding=UTF8 --template=template0)"
+        )
     } else {
         return Ok(None);
     };
     Ok(Some(reason))
 }
 
+/// Why a schema is left alone into which a data folder is being moved.
+pub(crate) const MOVING: &str = "a data folder is being moved here, and not all of it is here yet; wait for the `chips migrate` that does it, or run \
+     it again where it was cut short";
+
 /// How the schema that a connection works in relates to this version's.
 ///
 /// # Errors
-/// A newer version's that this one can't work on, or something else stands there under Chips' names.
+/// A newer version's that this one can't work on, something else stands there under Chips' names, or a data folder is being
+/// moved there.
 pub(crate) fn layout(database: &Database, connection: &Connection) -> std::result::Result<Layout, OpenError> {
+    match is_moving(connection) {
+        Ok(false) => layout_so_far(database, connection),
+        Ok(true) => Err(told(database, MOVING)),
+        Err(error) => Err(told(database, &error)),
+    }
+}
+
+/// Whether a data folder is being moved into the schema: what is there belongs to that alone until it is done.
+pub(crate) fn is_moving(connection: &Connection) -> Result<bool> {
+    connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'moving' AND relnamespace = current_schema()::regnamespace)",
+        [],
+        |row| row.get(0),
+    )
+}
+
+/// As [`layout`], of a schema into which a data folder may be being moved.
+///
+/// # Errors
+/// As [`layout`].
+pub(crate) fn layout_so_far(database: &Database, connection: &Connection) -> std::result::Result<Layout, OpenError> {
     let found = read(connection).map_err(|error| told(database, &error))?;
     let Some((layout, _)) = found else { return Ok(Layout::None) };
     found.map_or(Ok(()), fits).map_err(|error| told(database, &error))?;
@@ -147,13 +183,20 @@ pub(crate) fn layout(database: &Database, connection: &Connection) -> std::resul
 
 /// The layout, and the oldest one whose version may work on it.
 fn read(connection: &Connection) -> Result<Option<(i64, i64)>> {
-    let there: bool = connection.query_row(
-        "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'meta' AND relnamespace = current_schema()::regnamespace)",
-        [],
-        |row| row.get(0),
-    )?;
-    if !there {
-        return Ok(None);
+    let ours: Option<bool> = connection
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = c.oid AND attname = 'runs_from') FROM pg_class c
+             WHERE relname = 'meta' AND relnamespace = current_schema()::regnamespace",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
+    match ours {
+        None => return Ok(None),
+        Some(true) => {}
+        Some(false) => {
+            return Err(Error::Odd(format!("a table meta stands here that is not Chips' own; {ELSEWHERE}")));
+        }
     }
     connection.query_row("SELECT layout, runs_from FROM meta", [], |row| Ok(Some((row.get(0)?, row.get(1)?))))
 }
@@ -161,8 +204,19 @@ fn read(connection: &Connection) -> Result<Option<(i64, i64)>> {
 /// Takes the steps that are missing, all in one transaction. Several servers may try at once: one of them does it. Where somebody
 /// has held a table for long, it is tried again for a while, and let go in between: those who write meanwhile must not wait as long.
 pub(crate) fn migrate(database: &Database, connection: &mut Connection) -> std::result::Result<(), OpenError> {
+    match layout(database, connection)? {
+        Layout::Current => Ok(()),
+        Layout::None | Layout::Older => bring_up(database, connection),
+    }
+}
+
+/// The same, of a schema into which a data folder may be being moved.
+///
+/// # Errors
+/// As [`migrate`].
+pub(crate) fn bring_up(database: &Database, connection: &Connection) -> std::result::Result<(), OpenError> {
     for tried in 1.. {
-        if layout(database, connection)? == Layout::Current {
+        if layout_so_far(database, connection)? == Layout::Current {
             break;
         }
         let Err(error) = take_steps(connection) else { break };

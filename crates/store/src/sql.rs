@@ -13,8 +13,7 @@ use std::ops::Deref;
 
 pub(crate) use error::{Error, Kind, OptionalExtension, Result};
 use postgres::Session;
-use value::{Found, FromSql};
-pub(crate) use value::{Params, Value};
+pub(crate) use value::{Column, Found, FromSql, Params, Value};
 
 /// A connection to either database.
 pub(crate) struct Connection {

@@ -16,7 +16,7 @@ use chips_protocol::{
 use crate::{Identity, Record};
 
 /// Bits of a `pos` that hold the `seq`.
-const SEQ_BITS: u32 = 40;
+pub(crate) const SEQ_BITS: u32 = 40;
 /// The `deadline` of an ask that waits until it is answered.
 pub(crate) const NO_DEADLINE: i64 = i64::MAX;
 

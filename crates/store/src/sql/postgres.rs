@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::config::TargetSessionAttrs;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
@@ -40,6 +41,8 @@ pub(crate) enum Lock {
     Administer = 2,
     /// Claiming messages that are due.
     Claim = 3,
+    /// Moving a data folder into the schema.
+    Move = 4,
 }
 
 /// What a session is for.
@@ -293,6 +296,34 @@ impl Session {
         self.execute(&format!("DECLARE chips_{cursor} NO SCROLL CURSOR FOR {sql}"), values)?;
         self.cursors.set(cursor);
         Ok(Fetched { session: self, rows: VecDeque::new(), cursor: Some(cursor) })
+    }
+}
+
+impl Session {
+    /// Gives each row of a long result to `act` as it comes. It ends with the first error.
+    pub(crate) fn each(&self, sql: &str, mut act: impl FnMut(&super::Row<'_>) -> Result<()> + Send) -> Result<()> {
+        self.with(|client| {
+            let mut rows = client.query_raw(sql, std::iter::empty::<&(dyn ToSql + Sync)>())?;
+            while let Some(row) = rows.next()? {
+                if let Err(error) = act(&super::Row::Postgres(row)) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        })?
+    }
+
+    /// Writes many rows at once. `sql` is a `COPY … FROM STDIN (FORMAT binary)` of as many columns as each row has.
+    pub(crate) fn copy_in(&self, sql: &str, rows: &[Vec<Value<'_>>]) -> Result<()> {
+        let Some(first) = rows.first() else { return Ok(()) };
+        let types: Vec<Type> = first.iter().map(Value::postgres_type).collect();
+        self.with(|client| {
+            let mut writer = BinaryCopyInWriter::new(client.copy_in(sql)?, &types);
+            for row in rows {
+                writer.write_raw(row.iter().map(|value| value as &(dyn ToSql + Sync)))?;
+            }
+            writer.finish().map(drop)
+        })
     }
 }
 

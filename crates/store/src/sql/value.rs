@@ -148,6 +148,12 @@ impl Params for [&str; 0] {
     }
 }
 
+impl Params for Vec<Value<'_>> {
+    fn values(&self) -> Vec<Value<'_>> {
+        self.clone()
+    }
+}
+
 macro_rules! arrays {
     ($($length:literal),*) => {$(
         impl<T: ToSql> Params for [T; $length] {

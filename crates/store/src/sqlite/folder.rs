@@ -118,3 +118,28 @@ impl Hold {
         Ok(Self { _file: file })
     }
 }
+
+/// A folder that is held by who leaves it as it was: the note in the lock is put back at the end.
+#[derive(Debug)]
+pub(crate) struct Loan {
+    lock: PathBuf,
+    noted: Vec<u8>,
+    _hold: Hold,
+}
+
+impl Loan {
+    /// Takes the folder, or names the process that has it.
+    pub(crate) fn take(dir: &Path) -> Result<Self, OpenError> {
+        let lock = dir.join("lock");
+        let noted = fs::read(&lock).unwrap_or_default();
+        Ok(Self { lock, noted, _hold: Hold::take(dir)? })
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.lock, &self.noted) {
+            tracing::debug!(path = %self.lock.display(), %error, "could not put the note in the lock back");
+        }
+    }
+}

@@ -255,7 +255,7 @@ impl Model {
 /// The store with whom it plays.
 pub struct Stage {
     pub dir: Home,
-    time: ManualTime,
+    pub time: ManualTime,
     pub store: Store,
     pub harnesses: [Identity; 2],
     pub person: Identity,
@@ -263,7 +263,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    fn open(dir: &Home, time: &ManualTime) -> Store {
+    pub fn open(dir: &Home, time: &ManualTime) -> Store {
         Store::open(dir.path(), Options { time: TimeSource::Manual(time.clone()), readers: 1 }).unwrap()
     }
 

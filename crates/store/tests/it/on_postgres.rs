@@ -11,6 +11,7 @@ mod conformance;
 mod durable;
 mod erase;
 mod layouts;
+mod migrate;
 mod model;
 mod notices;
 mod plans;

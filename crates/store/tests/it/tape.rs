@@ -12,8 +12,8 @@ use crate::support::*;
 /// Tapes of one test; there are five, so that they share the cores.
 const TAPES: u64 = 100;
 
-/// Everything that can be seen of a stage, with identifiers by the order in which they turn up.
-async fn seen(stage: &Stage) -> String {
+/// Everything that can be seen of a stage.
+pub async fn seen(stage: &Stage) -> String {
     let (mut text, store) = (String::new(), &stage.store);
     let mut add = |what: String| text.extend([what.as_str(), "\n"]);
     for viewer in [&stage.person, &stage.harnesses[0], &stage.harnesses[1]] {
@@ -32,11 +32,11 @@ async fn seen(stage: &Stage) -> String {
         }
         add(serde_json::to_string(&store.me(viewer).await.unwrap()).unwrap());
     }
-    numbered(&text)
+    text
 }
 
-/// A text with each identifier replaced by its kind and a number.
-fn numbered(text: &str) -> String {
+/// A text with each identifier replaced by its kind and a number, by the order in which they turn up.
+pub fn numbered(text: &str) -> String {
     const KINDS: [&str; 8] = ["ws_", "spc_", "usr_", "hrn_", "agt_", "run_", "evt_", "qst_"];
     let mut known: Vec<&str> = Vec::new();
     let parts = text.split('"').map(|part| {
@@ -72,7 +72,7 @@ async fn play(seed: u8) {
             assert_eq!(one, other, "tape {seed}/{tape}, step {nth}: {step:?}");
             model.step(step);
         }
-        let (one, other) = (seen(&here).await, seen(&there).await);
+        let (one, other) = (numbered(&seen(&here).await), numbered(&seen(&there).await));
         for (one, other) in one.lines().zip(other.lines()) {
             assert_eq!(one, other, "tape {seed}/{tape}: {steps:?}");
         }
