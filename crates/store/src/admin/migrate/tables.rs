@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::rows::SEQ_BITS;
-use crate::sql::{Column, Connection, Error, Found, FromSql, Result, Row, Value};
+use crate::sql::{Column, Connection, Error, Found, FromSql, OptionalExtension, Result, Row, Value};
 
 /// The tables, each after those that it refers to.
 const TABLES: &[&str] = &[
@@ -58,6 +58,8 @@ pub(super) struct Table {
     found: Vec<String>,
     /// The columns whose order its rows have, which is the same in both databases.
     key: Vec<String>,
+    /// Whether the database has an index for that order which begins with the workspace: so do the places in a log.
+    led: bool,
 }
 
 /// Every table.
@@ -129,7 +131,17 @@ impl Table {
         if here.is_empty() {
             return Err(unknown(format_args!("the order of {name}")));
         }
-        Ok(Self { name, columns, found, key: here.into_iter().map(|(column, _)| column).collect() })
+        let key: Vec<String> = here.into_iter().map(|(column, _)| column).collect();
+        let first: Option<String> = target
+            .prepare_cached(
+                "SELECT a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+                 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+                 WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ?1 AND i.indisprimary",
+            )?
+            .query_row([name], |row| row.get(0))
+            .optional()?;
+        let led = first.as_deref() == Some("ws_no") && ["pos", "ask_pos"].contains(&key[0].as_str());
+        Ok(Self { name, columns, found, key, led })
     }
 
     /// Reads the rows of the folder in their order: all of them, or those after the key that is the parameters.
@@ -190,7 +202,8 @@ impl Table {
             let text = self.columns.iter().any(|column| column.name == *key && column.holds == Column::Text);
             format!("\"{key}\"{}{direction}", if text { " COLLATE \"C\"" } else { "" })
         };
-        self.key.iter().map(by_bytes).collect()
+        let lead = self.led.then(|| format!("\"ws_no\"{direction}"));
+        lead.into_iter().chain(self.key.iter().map(by_bytes)).collect()
     }
 }
 

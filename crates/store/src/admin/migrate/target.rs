@@ -40,6 +40,10 @@ impl Target {
         let target = Self { database: database.clone(), connection };
         target
             .session(|session| {
+                // A long table is read in one statement, whatever others may take.
+                session.batch(
+                    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')",
+                )?;
                 session.make_schema()?;
                 session.lock(Lock::Move)
             })
