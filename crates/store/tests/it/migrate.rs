@@ -142,7 +142,7 @@ impl Full {
         store.plan_notices(&[].into()).await.unwrap();
         for (nth, notice) in store.claim_notices(100).await.unwrap().into_iter().enumerate() {
             let outcome = if nth == 0 { Outcome::Failed("no route\0".to_owned()) } else { Outcome::Accepted };
-            store.record_attempt(notice.no, outcome, 0.0).await.unwrap();
+            store.record_attempt(&notice, outcome, 0.0).await.unwrap();
         }
         store.mark_seen(world.workspace_id, answered, world.person_id());
         eventually("that it was seen", async || {
