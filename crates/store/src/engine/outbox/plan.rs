@@ -32,12 +32,14 @@ struct Hearer {
     endpoints: Vec<(i64, Channel)>,
 }
 
+/// Who may be told of an ask, and has ever said where. Whoever has not is not looked at: a workspace may have many who never will.
 fn hearers(connection: &Connection, ask: &Asked, now: Timestamp) -> Result<Vec<Hearer>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT p.person_id, f.body, e.no, e.channel, p.no FROM persons p
          LEFT JOIN endpoints e ON e.person_no = p.no AND e.disabled_at IS NULL AND {SESSION_LIVES}
          LEFT JOIN preferences f ON f.person_no = p.no
-         WHERE p.ws_no = ?5 AND {MAY_BE_TOLD} ORDER BY p.no, e.no"
+         WHERE p.no IN (SELECT person_no FROM endpoints WHERE ws_no = ?5 AND person_no IS NOT NULL) AND {MAY_BE_TOLD}
+         ORDER BY p.no, e.no"
     ))?;
     let (idle, began) = session_bounds(now);
     let mut rows = statement.query((ask.space_no, ask.harness_no, idle, began, ask.ws_no))?;
@@ -138,7 +140,6 @@ fn opened(work: &mut Work<'_>, ask: &Asked, in_sight: &BTreeSet<PersonId>, now: 
     for hearer in hearers(work.connection, ask, now)? {
         let preferences = &hearer.preferences;
         let looks = in_sight.contains(&hearer.person_id);
-        told |= looks;
         let Some(due) = preferences.first(&ask.facts, now, looks) else { continue };
         let in_time = ask.facts.before_deadline(preferences.after_quiet(ask.facts.tier, due)).is_some();
         let last_call = ask.facts.last_call().filter(|last_call| *last_call > due);
@@ -153,12 +154,23 @@ fn opened(work: &mut Work<'_>, ask: &Asked, in_sight: &BTreeSet<PersonId>, now: 
             }
         }
     }
+    // A page in sight tells its person, with an endpoint or without.
+    let mut looking = in_sight.iter();
+    while !told && let Some(person) = looking.next() {
+        told = may_see(work.connection, ask, *person)?;
+    }
     // Whether a message arrives is known later; that nobody is to get one is known now. Where nobody ever said how they
     // are to be told, the inbox is the way, and all is as it should be.
     if !told && set_up(work.connection, ask.ws_no)? {
         set_told(work, ask.pos, false)?;
     }
     Ok(())
+}
+
+/// Whether a page in sight of this person shows the ask.
+fn may_see(connection: &Connection, ask: &Asked, person: PersonId) -> Result<bool> {
+    let sql = format!("SELECT 1 FROM persons p WHERE p.person_id = ?3 AND p.ws_no = ?4 AND {MAY_BE_TOLD}");
+    connection.prepare_cached(&sql)?.exists((ask.space_no, ask.harness_no, person.to_bytes(), ask.ws_no))
 }
 
 /// Whether anybody of the workspace has an endpoint.
