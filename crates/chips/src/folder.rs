@@ -93,7 +93,10 @@ impl Folder {
 
     /// The folder of the small files.
     fn beside(&self) -> PathBuf {
-        if self.database.is_some() { self.path.join("database") } else { self.path.clone() }
+        match &self.database {
+            Some(database) => self.path.join("databases").join(database.mark()),
+            None => self.path.clone(),
+        }
     }
 
     /// The folder of this name, else the user's own.

@@ -25,8 +25,14 @@ mod refused;
 mod restarted;
 #[path = "postgres/rolling.rs"]
 mod rolling;
+#[path = "postgres/schemas.rs"]
+mod schemas;
 #[path = "postgres/server.rs"]
 mod server;
+#[path = "postgres/silent.rs"]
+mod silent;
+#[path = "postgres/straight.rs"]
+mod straight;
 #[path = "postgres/team.rs"]
 mod team;
 #[path = "postgres/tls.rs"]

@@ -239,6 +239,11 @@ impl Metrics {
     fn register_outbox(&self, registry: &mut Registry, stats: &Stats) {
         let told = "Tries to tell somebody outside the inbox, by channel and by what the other side made of it";
         registry.register("outbox_attempts", told, self.told.clone());
+        let lateness = "From a deadline to the close it led to";
+        registry.register_with_unit("deadline_lateness", lateness, Unit::Seconds, self.lateness.clone());
+        if !stats.readable {
+            return;
+        }
         let waiting: Family<ChannelLabel, Gauge> = Family::default();
         for channel in Channel::ALL {
             let count = stats.outbox.get(&channel).copied().unwrap_or_default();
@@ -251,19 +256,19 @@ impl Metrics {
             Unit::Seconds,
             ConstGauge::new(stats.outbox_overdue_seconds),
         );
-        let lateness = "From a deadline to the close it led to";
-        registry.register_with_unit("deadline_lateness", lateness, Unit::Seconds, self.lateness.clone());
     }
 }
 
 fn register_asks(registry: &mut Registry, stats: &Stats) {
-    registry.register("asks_open", "Open asks", gauge(stats.open_asks));
-    registry.register_with_unit(
-        "asks_oldest_open",
-        "For how long the oldest open ask has been open",
-        Unit::Seconds,
-        ConstGauge::new(stats.oldest_open_seconds),
-    );
+    if stats.readable {
+        registry.register("asks_open", "Open asks", gauge(stats.open_asks));
+        registry.register_with_unit(
+            "asks_oldest_open",
+            "For how long the oldest open ask has been open",
+            Unit::Seconds,
+            ConstGauge::new(stats.oldest_open_seconds),
+        );
+    }
     registry.register("asks_opened", "Asks since the start", ConstCounter::new(stats.opened));
     let closed: Family<StateLabel, Counter> = Family::default();
     for (state, number) in &stats.closed {
@@ -296,13 +301,15 @@ fn register_store(registry: &mut Registry, stats: &Stats) {
     let group = Observed(stats.group_jobs.clone());
     registry.register("store_group_jobs", "Jobs that shared a commit", group);
     registry.register("store_queue_jobs", "Jobs that wait for the writer", gauge(stats.queued));
-    let sizes = [
-        ("store_database", "Size of the database file", stats.database_bytes),
-        ("store_wal", "Size of the write-ahead log", stats.wal_bytes),
-    ];
+    let size = ("store_database", "Size of the database", stats.database_bytes);
+    let sizes = stats.readable.then_some(size).into_iter().chain([(
+        "store_wal",
+        "Size of the write-ahead log",
+        stats.wal_bytes,
+    )]);
     // A database server has the disk to itself.
     let free = stats.free_bytes.map(|bytes| ("store_free", "Room on the file system of the data folder", bytes));
-    for (name, help, bytes) in sizes.into_iter().chain(free) {
+    for (name, help, bytes) in sizes.chain(free) {
         registry.register_with_unit(name, help, Unit::Bytes, gauge(bytes));
     }
     registry.register("store_writable", "1 where the last write could be taken", gauge(stats.writable.into()));

@@ -29,6 +29,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender as Queue;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::*;
 use crate::postgres::node;
@@ -42,6 +43,11 @@ use writer::{Call, Command, Message};
 
 /// Bytes that must be left on the disk for writes to be promised: some of the largest events.
 const LEAST_ROOM: u64 = 1 << 20;
+
+/// How long whoever writes waits for a database server: longer than that one waits for a lock.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(15);
+/// How long whoever collects figures waits for those that only a database server knows: less than collectors wait themselves.
+const COUNTED_WITHIN: Duration = Duration::from_secs(3);
 
 /// An open store.
 #[derive(Clone)]
@@ -142,7 +148,9 @@ impl Engine {
         if self.inner.queue.send(Message::Task(Box::new(call))).is_err() {
             return Err(self.gone());
         }
-        told.await.unwrap_or_else(|_| Err(self.gone()))
+        let told = pool::within(&self.inner.location, WRITTEN_WITHIN, told).await;
+        let silent = || WriteError::Unavailable { reason: pool::NO_ANSWER.to_owned(), retry_after_s: 5 };
+        told.ok_or_else(silent)?.unwrap_or_else(|_| Err(self.gone()))
     }
 
     /// Why the writer does not answer.
@@ -446,7 +454,15 @@ impl Engine {
         let folder = location.folder();
         let figures = &shared.figures;
         let now = shared.clock.now();
-        let waiting = pool.read(move |connection| figures::waiting(connection, now)).await?;
+        let read = pool.read(move |connection| figures::waiting(connection, now));
+        let found = match pool::within(location, COUNTED_WITHIN, read).await {
+            Some(Ok(found)) => Some(found),
+            // A folder's own error is worth more than figures; a server that can't be reached is one of them.
+            Some(Err(error)) if folder.is_some() => return Err(error),
+            Some(Err(_)) | None => None,
+        };
+        let readable = found.is_some();
+        let waiting = found.unwrap_or_default();
         let seconds = |since: Option<Timestamp>| since.map_or(0.0, |since| (now.ms() - since.ms()).max(0) as f64 / 1e3);
         let size = |path: Option<PathBuf>| {
             path.and_then(|path| std::fs::metadata(path).ok()).map(|found| found.len()).unwrap_or_default()
@@ -468,6 +484,7 @@ impl Engine {
             database_bytes: waiting.bytes.unwrap_or_else(|| size(folder.map(folder::database))),
             wal_bytes: size(folder.map(folder::wal)),
             free_bytes: folder.and_then(folder::free),
+            readable,
             writable: figures.writable.load(Ordering::Relaxed),
         })
     }

@@ -40,6 +40,9 @@ pub struct Stats {
     pub wal_bytes: u64,
     /// Bytes that this process may still write to the file system of the data folder; nothing where there is no folder.
     pub free_bytes: Option<u64>,
+    /// Whether the database could be read for these figures. What it alone knows (open asks, messages that wait, sizes) is 0
+    /// where not.
+    pub readable: bool,
     /// Whether the last write found the store able to take it.
     pub writable: bool,
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use postgres::config::{Host, SslMode};
+use sha2::{Digest, Sha256};
 
 use crate::sql::postgres_tls::Trust;
 
@@ -76,6 +77,8 @@ pub struct Database(Arc<Reach>);
 pub(crate) struct Reach {
     pub(crate) config: postgres::Config,
     pub(crate) trust: Trust,
+    /// The schema of the store, once it is known: whoever makes another one later does not lead away from it.
+    pub(crate) schema: OnceLock<String>,
     url: String,
 }
 
@@ -90,6 +93,14 @@ impl Database {
     pub fn parse(url: &str) -> Result<Self, String> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("the URL of a database begins with postgres://".to_owned());
+        }
+        // What a reader of URLs would take for a host or an option, and say so, may be the end of a password.
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = rest.find(['/', '?']).map_or(rest, |at| &rest[..at]);
+        if rest.matches('@').count() > 1 || rest.contains('@') && !authority.contains('@') {
+            return Err("a user or password in the URL holds a character that ends it there: write @ as %40, / as %2F, ? as %3F, \
+                        : as %3A and % as %25"
+                .to_owned());
         }
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
@@ -126,7 +137,7 @@ impl Database {
             }
         };
         config.ssl_mode(ssl);
-        Ok(Self(Arc::new(Reach { config, trust, url: url.to_owned() })))
+        Ok(Self(Arc::new(Reach { config, trust, schema: OnceLock::new(), url: url.to_owned() })))
     }
 
     /// How it is reached.
@@ -137,6 +148,13 @@ impl Database {
     /// The URL as it was given: it may hold a password.
     pub fn url(&self) -> &str {
         &self.0.url
+    }
+
+    /// Sixteen digits that tell it from others: of where it is and what else the URL says, but for the user and the password.
+    pub fn mark(&self) -> String {
+        let query = self.0.url.split_once('?').map(|(_, query)| query).unwrap_or_default();
+        let digest = Sha256::digest(format!("{self}?{query}"));
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Whether the URL holds a password.
@@ -221,6 +239,10 @@ mod tests {
             ("postgres://a:secret@b/c?sslmode=verify-ca", "verify-ca is not known"),
             ("postgres://a:secret@b/c?sslmode=require&sslrootcert=ca.pem", "verify-full"),
             ("postgres://a:secret@b/c?colour=blue", "colour"),
+            ("postgres://a:p@secret@b/c", "%40"),
+            ("postgres://a:p/secret@b/c", "%2F"),
+            ("postgres://a:p?secret@b/c", "%3F"),
+            ("postgres://a:p%zzsecret@b/c", "percent"),
         ] {
             let told = Database::parse(url).err().unwrap();
             assert!(told.contains(said) && !told.contains("secret"), "{told}");

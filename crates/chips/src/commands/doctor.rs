@@ -297,7 +297,8 @@ fn open_code(findings: &mut Findings) {
 /// The folder itself, what is in it, and who serves it.
 async fn data_folder(folder: &Folder, findings: &mut Findings) {
     if folder.database().is_some() {
-        return database(folder, findings);
+        database(folder, findings);
+        return server(folder, findings).await;
     }
     let path = folder.path();
     let shown = path.display();
@@ -374,8 +375,34 @@ fn access(path: &Path, metadata: &std::fs::Metadata, findings: &mut Findings) {
     }
 }
 
+/// Whether a server of this machine works on the database, and whether it answers. Those of others know about theirs.
+async fn server_beside(folder: &Folder, findings: &mut Findings) {
+    let serve = format!("`{}` starts one", folder.command("serve"));
+    let Some(address) = folder.address() else {
+        return findings.note(DATABASE, "no server of this machine works on it", serve);
+    };
+    match ready(address).await {
+        Ok((200, _)) => findings.ok(DATABASE, format!("http://{address} serves it, for {}", folder.url(None))),
+        Ok((status, detail)) => {
+            let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            findings.wrong(
+                DATABASE,
+                format!("http://{address} is not ready (/readyz answers {status}){detail}"),
+                "once PostgreSQL takes writes again it goes on by itself; the server's log says more",
+            );
+        }
+        Err(reason) => {
+            let says = format!("no server of this machine answers; the last one was on http://{address}: {reason}");
+            findings.note(DATABASE, says, serve);
+        }
+    }
+}
+
 /// Whether a server holds the folder, and whether it answers.
 async fn server(folder: &Folder, findings: &mut Findings) {
+    if folder.database().is_some() {
+        return server_beside(folder, findings).await;
+    }
     let pid = match admin::holder(folder.path()) {
         Ok(Some(pid)) => pid,
         Ok(None) => {

@@ -25,6 +25,14 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
     );
     let serve = team.serve_by(&both);
     team.harness(&serve).open_run();
+    // By its socket in the file system, TLS wanted or not.
+    for mode in ["disable", "prefer"] {
+        let serve = team.serve_by(&format!("postgres://chips@{}/postgres?sslmode={mode}", server.socket()));
+        team.harness(&serve).open_run();
+    }
+
+    server.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+    refuses(&server.url().replace("/postgres?", "/latin?"), "this database has the encoding LATIN1");
 }
 
 fn refuses(url: &str, reason: &str) {

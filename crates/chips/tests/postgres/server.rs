@@ -69,7 +69,7 @@ impl Server {
         let settings = [
             "listen_addresses=127.0.0.1".to_owned(),
             format!("port={}", self.port),
-            "unix_socket_directories=".to_owned(),
+            format!("unix_socket_directories={}", self.dir.path().display()),
             "shared_buffers=16MB".to_owned(),
         ];
         let mut command = program("postgres");
@@ -99,6 +99,21 @@ impl Server {
             let _ = kill_process(Pid::from_child(&child), Signal::QUIT);
             child.wait().unwrap();
         }
+    }
+
+    /// Sends a signal to all of its processes.
+    pub fn signal(&self, signal: Signal) {
+        let Some(server) = self.running.as_ref().map(Pid::from_child) else { return };
+        let told = Command::new("pgrep").arg("-P").arg(server.as_raw_pid().to_string()).output().unwrap();
+        let children = String::from_utf8(told.stdout).unwrap();
+        let children = children.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+        // One of them may just have ended.
+        [server].into_iter().chain(children).for_each(|process| drop(kill_process(process, signal)));
+    }
+
+    /// Where it is in the file system, as a host of a URL.
+    pub fn socket(&self) -> String {
+        format!("{}:{}", self.dir.path().display().to_string().replace('/', "%2F"), self.port)
     }
 
     /// Where it is, as a host of a URL.

@@ -143,7 +143,8 @@ impl Histogram {
     }
 }
 
-/// What only the file knows.
+/// What only the database knows.
+#[derive(Default)]
 pub(crate) struct Waiting {
     /// Open asks.
     pub(crate) open: u64,

@@ -1,7 +1,10 @@
 //! Connections for reading. None is held across an await: a read runs on a thread for blocking work from its first
 //! statement to its last.
 
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -11,10 +14,35 @@ use crate::sql::{Connection, Kind, Result};
 use crate::sqlite::file::Purpose;
 use crate::{Location, OpenError, StoreError};
 
+/// Connections that nobody reads on.
+pub(crate) struct Idle {
+    connections: Mutex<Vec<Connection>>,
+    scarce: AtomicBool,
+}
+
+impl Idle {
+    fn take(&self) -> Option<Connection> {
+        lock(&self.connections).pop()
+    }
+
+    /// Says whether whoever writes is without a connection: then readers keep none that they do not need, for the server may
+    /// have given all that it has.
+    pub(crate) fn set_scarce(&self, scarce: bool) {
+        self.scarce.store(scarce, Ordering::SeqCst);
+        if scarce {
+            lock(&self.connections).clear();
+        }
+    }
+}
+
+/// How long a database server may take for a read, the wait for a connection included, until whoever reads is told that it does
+/// not answer. A file answers, or its disk has an error.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
 /// The readers of a store.
 pub(crate) struct Pool {
     location: Arc<Location>,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle: Arc<Idle>,
     free: Arc<Semaphore>,
     /// Why nothing is read any more.
     outgrown: Arc<OnceLock<String>>,
@@ -34,7 +62,7 @@ impl Pool {
             (0..at_once).map(|_| location.connect(Purpose::Read)).collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(Self {
             location: Arc::new(location.clone()),
-            idle: Arc::new(Mutex::new(connections)),
+            idle: Arc::new(Idle { connections: Mutex::new(connections), scarce: AtomicBool::new(false) }),
             free: Arc::new(Semaphore::new(readers)),
             outgrown,
         })
@@ -42,6 +70,15 @@ impl Pool {
 
     /// Runs one read on one view of the database.
     pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, StoreError> {
+        within(&self.location, READ_WITHIN, self.read_at_last(read))
+            .await
+            .unwrap_or_else(|| Err(StoreError(NO_ANSWER.to_owned())))
+    }
+
+    async fn read_at_last<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
@@ -53,7 +90,7 @@ impl Pool {
         let (idle, location) = (Arc::clone(&self.idle), Arc::clone(&self.location));
         let task = tokio::task::spawn_blocking(move || {
             may_wait();
-            let taken = lock(&idle).pop();
+            let taken = idle.take();
             if permit.semaphore().is_closed() {
                 return Err(closed());
             }
@@ -73,18 +110,34 @@ impl Pool {
         task.await.map_err(|error| StoreError(error.to_string()))?
     }
 
+    /// The connections that nobody reads on.
+    pub(crate) fn idle(&self) -> Arc<Idle> {
+        Arc::clone(&self.idle)
+    }
+
     /// Closes every connection, those in use as soon as they are given back.
     pub(crate) fn close(&self) {
-        let mut idle = lock(&self.idle);
+        let mut idle = lock(&self.idle.connections);
         self.free.close();
         idle.clear();
+    }
+}
+
+/// What is said of a database server that is silent.
+pub(crate) const NO_ANSWER: &str = "the database does not answer";
+
+/// What comes of something, or nothing where a database server takes longer than this. It goes on all the same.
+pub(crate) async fn within<T>(location: &Location, longest: Duration, done: impl Future<Output = T>) -> Option<T> {
+    match location {
+        Location::Folder(_) => Some(done.await),
+        Location::Database(_) => tokio::time::timeout(longest, done).await.ok(),
     }
 }
 
 /// A connection in use. It goes back whatever happens, unless the pool was closed meanwhile.
 struct Loan {
     connection: Option<Connection>,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle: Arc<Idle>,
     permit: OwnedSemaphorePermit,
 }
 
@@ -95,8 +148,8 @@ impl Drop for Loan {
             tracing::warn!("a read could not be ended");
         }
         let ended = connection.postgres().is_some_and(|session| session.is_closed());
-        let mut idle = lock(&self.idle);
-        if !self.permit.semaphore().is_closed() && !ended {
+        let mut idle = lock(&self.idle.connections);
+        if !self.permit.semaphore().is_closed() && !ended && !self.idle.scarce.load(Ordering::SeqCst) {
             idle.push(connection);
         }
     }

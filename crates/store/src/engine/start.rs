@@ -87,6 +87,7 @@ pub(super) fn open(location: &Location, options: &Options) -> Result<Inner, Open
         state: State::default(),
         staged: Staged::default(),
         location: location.clone(),
+        idle: pool.idle(),
         checkpoints,
         full: false,
         read_only: false,

@@ -11,6 +11,7 @@ use chips_protocol::{Timestamp, WorkspaceId};
 use rusqlite::{ErrorCode, ffi};
 use tokio::sync::oneshot;
 
+use super::pool::Idle;
 use super::shared::{Log, Shared, lock};
 use crate::clock::Stopwatch;
 use crate::postgres::node;
@@ -219,6 +220,8 @@ pub(crate) struct Writer {
     pub(crate) state: State,
     pub(crate) staged: Staged,
     pub(crate) location: Location,
+    /// The readers' connections.
+    pub(crate) idle: Arc<Idle>,
     /// What only a file has.
     pub(crate) checkpoints: Option<Checkpoints>,
     pub(crate) full: bool,
@@ -343,8 +346,14 @@ impl Writer {
     /// A new session with the database.
     fn reconnect(&mut self) {
         match self.location.connect(Purpose::Serve) {
-            Ok(connection) => self.connection = connection,
-            Err(error) => tracing::warn!(%error, "the database can't be reached"),
+            Ok(connection) => {
+                self.connection = connection;
+                self.idle.set_scarce(false);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the database can't be reached");
+                self.idle.set_scarce(true);
+            }
         }
     }
 

@@ -20,6 +20,8 @@ use crate::location::Database;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the network may be silent about what was sent before a connection is given up.
 const SILENCE: Duration = Duration::from_secs(15);
+/// After how much silence the driver asks whether the server is still there, where the URL says nothing else.
+const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
 /// Rows that one step of a long result brings.
 const STEP: i64 = 128;
 
@@ -29,8 +31,14 @@ const STEP: i64 = 128;
 const GREETING: &str = "SELECT set_config('synchronous_commit',
         CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
     set_config('idle_in_transaction_session_timeout', '10s', false), set_config('lock_timeout', '12s', false),
-    set_config('client_min_messages', 'warning', false), set_config('default_transaction_read_only', 'off', false),
-    set_config('search_path', current_setting('search_path'), false)";
+    set_config('client_min_messages', 'warning', false), set_config('default_transaction_read_only', 'off', false)";
+
+/// The schemas of the search path that are there, and which of them hold a store.
+const SCHEMAS: &str =
+    "SELECT named.name::text, EXISTS (SELECT 1 FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid
+        WHERE t.relnamespace = n.oid AND t.relname = 'meta' AND a.attname = 'runs_from')
+    FROM unnest(current_schemas(false)) WITH ORDINALITY named(name, place)
+    JOIN pg_namespace n ON n.nspname = named.name ORDER BY named.place";
 
 /// What sessions lock out each other for, within one schema.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +73,7 @@ pub(crate) struct Session {
     unwaited: Arc<AtomicBool>,
     /// The number of the schema that it works in; 0 where it is not there yet.
     schema: Cell<i64>,
+    database: Database,
 }
 
 impl Session {
@@ -79,6 +88,9 @@ impl Session {
         }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(SILENCE);
+        }
+        if config.get_keepalives_idle() == TWO_HOURS {
+            config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
         }
         if wanted == Wanted::Writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -101,10 +113,45 @@ impl Session {
             cursors: Cell::new(0),
             unwaited,
             schema: Cell::new(0),
+            database: database.clone(),
         };
         session.batch(GREETING)?;
-        session.look_for_schema()?;
+        session.settle_in_schema()?;
         Ok(session)
+    }
+
+    /// Works from here on in the schema that holds the store, or where there is none in the first one of the search path.
+    fn settle_in_schema(&self) -> Result<()> {
+        let pinned = &self.database.reach().schema;
+        if pinned.get().is_none() {
+            let mut stores = Vec::new();
+            let mut rows = self.query(SCHEMAS, &[])?;
+            while let Some(row) = rows.next()? {
+                let (name, holds): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+                if holds {
+                    stores.push(name);
+                }
+            }
+            match stores.as_slice() {
+                [] => {}
+                [store] => drop(pinned.set(store.clone())),
+                _ => {
+                    return Err(Error::Odd(format!(
+                        "there are several stores on the search path, in the schemas {}; say which one at the end of the URL: \
+                         ?options=-csearch_path%3D{}",
+                        stores.join(" and "),
+                        stores.last().map(String::as_str).unwrap_or_default()
+                    )));
+                }
+            }
+        }
+        if let Some(schema) = pinned.get() {
+            let path = format!("\"{}\"", schema.replace('"', "\"\""));
+            self.query("SELECT set_config('search_path', $1, false)", &[Value::Text(&path)]).map(drop)?;
+        } else {
+            self.batch("SELECT set_config('search_path', current_setting('search_path'), false)")?;
+        }
+        self.look_for_schema()
     }
 
     fn look_for_schema(&self) -> Result<()> {

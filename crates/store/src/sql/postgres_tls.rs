@@ -74,10 +74,11 @@ impl Tls {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
     type Stream = Stream<S>;
     type TlsConnect = Handshake;
-    type Error = rustls::pki_types::InvalidDnsNameError;
+    type Error = std::convert::Infallible;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
-        let name = ServerName::try_from(domain)?.to_owned();
+        // Asked for each connection, also where none of TLS is wanted: a socket in the file system has no name.
+        let name = ServerName::try_from(domain).map(|name| name.to_owned()).ok();
         Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.config)), name, trust: self.trust.clone() })
     }
 }
@@ -85,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
 /// A handshake that is to come.
 pub(crate) struct Handshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    name: Option<ServerName<'static>>,
     trust: Trust,
 }
 
@@ -124,6 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Hands
     fn connect(self, stream: S) -> Self::Future {
         let Self { connector, name, trust } = self;
         Box::pin(async move {
+            let name = name.ok_or_else(|| io::Error::other("the host has no name that a certificate could be for"))?;
             let stream = connector.connect(name.clone(), stream).await.map_err(|error| told(error, &name, &trust))?;
             Ok(Stream(Box::new(stream)))
         })

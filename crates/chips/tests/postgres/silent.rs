@@ -1,0 +1,83 @@
+//! PostgreSQL is there and says nothing, or has no connection to spare.
+
+use rustix::process::Signal;
+
+use crate::server::Server;
+use crate::support::{LIMIT, Request, until};
+use crate::team::Team;
+
+#[test]
+fn whoever_waits_for_a_postgresql_that_says_nothing_is_told_so_and_it_goes_on_where_it_was() {
+    let server = Server::new();
+    let team = Team::new(&server.url());
+    let serve = team.serve();
+    let harness = team.harness(&serve);
+    let run = harness.open_run();
+    let ask = harness.plain_ask(&run);
+    server.signal(Signal::STOP);
+    let thaw = Thaw(&server);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let refused = harness.send(&ask);
+            refused.expect(503);
+            assert!(refused.header("retry-after").is_some());
+        });
+        for _ in 0..6 {
+            scope.spawn(|| harness.get("/v1/asks").expect(503));
+        }
+        scope.spawn(|| {
+            // Whoever watches is told most of it all the same.
+            let figures = Request::get("/metrics").send(serve.addr);
+            assert_eq!(figures.status, 200, "{}", figures.text());
+            let figures = figures.text();
+            assert!(figures.contains("\nchips_http_requests_total") && figures.contains("\nchips_store_commits_total"));
+            assert!(!figures.contains("\nchips_asks_open ") && !figures.contains("\nchips_store_database_bytes"));
+        });
+    });
+    drop(thaw);
+    until(LIMIT, "the same write to get through", || {
+        let answer = harness.send(&ask);
+        assert!(matches!(answer.status, 200 | 201 | 503), "{}", answer.text());
+        (answer.status != 503).then_some(())
+    });
+    assert_eq!(harness.log().len(), 1, "it was written once");
+    assert!(Request::get("/metrics").send(serve.addr).text().contains("\nchips_asks_open 1\n"));
+}
+
+#[test]
+fn a_server_that_gets_too_few_connections_writes_with_the_first_one() {
+    let server = Server::new();
+    for sql in ["CREATE ROLE app LOGIN", "CREATE DATABASE app OWNER app ENCODING 'UTF8'"] {
+        server.sql(sql);
+    }
+    let url = format!("postgres://app@{}/app?sslmode=disable", server.host());
+    let team = Team::new(&url);
+    let (one, two) = (team.serve(), team.serve());
+    let (harness, other) = (team.harness(&one), team.harness(&two));
+    let run = harness.open_run();
+    // Just enough for both to write, to listen, and to read on one connection.
+    server.sql("ALTER ROLE app CONNECTION LIMIT 6");
+    server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'app'");
+    std::thread::scope(|scope| {
+        for harness in [&harness, &other] {
+            for _ in 0..6 {
+                scope.spawn(move || (0..20).for_each(|_| drop(harness.get("/v1/asks"))));
+            }
+        }
+    });
+    for harness in [&harness, &other] {
+        until(LIMIT, "a write to get through", || {
+            let answer = harness.send(&harness.plain_ask(&run));
+            assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
+            (answer.status == 201).then_some(())
+        });
+    }
+}
+
+struct Thaw<'a>(&'a Server);
+
+impl Drop for Thaw<'_> {
+    fn drop(&mut self) {
+        self.0.signal(Signal::CONT);
+    }
+}
