@@ -19,6 +19,8 @@ mod killed;
 mod migrated;
 #[path = "postgres/promoted.rs"]
 mod promoted;
+#[path = "postgres/put_back.rs"]
+mod put_back;
 #[path = "postgres/refused.rs"]
 mod refused;
 #[path = "postgres/restarted.rs"]

@@ -108,7 +108,9 @@ impl Server {
         let children = String::from_utf8(told.stdout).unwrap();
         let children = children.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
         // One of them may just have ended.
-        [server].into_iter().chain(children).for_each(|process| drop(kill_process(process, signal)));
+        [server].into_iter().chain(children).for_each(|process| {
+            let _ = kill_process(process, signal);
+        });
     }
 
     /// Where it is in the file system, as a host of a URL.

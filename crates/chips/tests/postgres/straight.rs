@@ -1,8 +1,8 @@
 //! What one server has told counts at the others at once.
 
 use crate::home::Home;
-use crate::support::scene::seq;
 use crate::support::Request;
+use crate::support::scene::seq;
 use crate::support::stream::Stream;
 use crate::team::Team;
 

@@ -117,6 +117,12 @@ pub(crate) fn begin(work: &mut Work<'_>, workspaces: impl Iterator<Item = Worksp
         // One that is unknown is its own job's failure.
         if rows::workspace_no(work.connection, workspace_id)?.is_some() {
             work.scene(workspace_id)?;
+            // Whoever has the turn sees all that was ever committed.
+            if let Some(place) = work.state.places.get(&workspace_id)
+                && place.found < place.log.last()
+            {
+                return Err(gone_back(work.shared, place.log.last(), place.found));
+            }
         }
     }
     if work.shared.clock.follows() {
@@ -242,9 +248,40 @@ pub(crate) fn follow_all(connection: &Connection, shared: &Shared) -> Result<()>
         if kept_from.unsigned_abs() > log.kept_from() {
             log.keep_from(kept_from.unsigned_abs());
         }
-        if head.unsigned_abs() > log.last() {
+        let last = log.last();
+        if head.unsigned_abs() > last {
             follow(connection, shared, workspace_id, ws_no, &log)?;
+        } else if head.unsigned_abs() < last {
+            // Another thread may have read further meanwhile; the database has that now, unless it is no longer what it was.
+            let now: i64 = connection
+                .prepare_cached("SELECT head FROM workspaces WHERE no = ?1")?
+                .query_row([ws_no], |row| row.get(0))?;
+            if now.unsigned_abs() < last {
+                return Err(gone_back(shared, last, now.unsigned_abs()));
+            }
         }
+    }
+    Ok(())
+}
+
+/// Ends this server: the database was put back to an earlier moment, and what is in memory is of a history that it does not have.
+fn gone_back(shared: &Shared, seen: u64, found: u64) -> Error {
+    shared.fail(format!(
+        "the log ended at {seen} and now ends at {found}: the database was put back to an earlier moment. What it has is \
+         served after a new start; give it a new name then, as docs/scaling.md says under Copies"
+    ));
+    Error::Odd("the database was put back to an earlier moment".to_owned())
+}
+
+/// Ends this server where the log has another name than at the start.
+pub(crate) fn look_for_name(connection: &Connection, shared: &Shared) -> Result<()> {
+    let name: String = connection.prepare_cached("SELECT log_id FROM meta")?.query_row([], |row| row.get(0))?;
+    if name != shared.log_id {
+        shared.fail(format!(
+            "the log was {} and is now {name}: the database was put back, and is served after a new start",
+            shared.log_id
+        ));
+        return Err(Error::Odd("the log has another name".to_owned()));
     }
     Ok(())
 }

@@ -108,6 +108,7 @@ impl Reader {
         if node::outgrown(connection, &self.shared)? {
             return Ok(());
         }
+        node::look_for_name(connection, &self.shared)?;
         loop {
             node::follow_all(connection, &self.shared)?;
             if self.looked.is_none_or(|looked| looked.nanoseconds() >= LOOK_NS) {
@@ -133,6 +134,7 @@ impl Reader {
         if shared.clock.follows() {
             shared.clock.read(node::read_clock(connection)?);
         }
+        node::look_for_name(connection, shared)?;
         let (erasures, held) = look(connection, shared)?;
         if held {
             shared.let_go();
