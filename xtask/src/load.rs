@@ -11,6 +11,7 @@
 mod bare;
 mod held;
 mod nodes;
+mod page;
 mod people;
 mod server;
 mod wire;
@@ -45,6 +46,9 @@ pub struct Args {
     /// Measure a workspace of so many people instead, which takes some minutes to make where there are 100000
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with_all = ["held", "nodes"], value_name = "N")]
     people: Option<u64>,
+    /// Measure the inbox of a person with this many open questions instead
+    #[arg(long, value_name = "QUESTIONS", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    page: Option<u64>,
     /// The longest time of one stage, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
@@ -71,6 +75,13 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if !args.held.is_empty() {
         return listened_to(server, args, &bounds);
+    }
+    if let Some(questions) = args.page {
+        println!("The inbox of one person, whole and over HTTP, one request after the other:\n");
+        println!("| open questions | pages | p50 ms | p99 ms | bytes |");
+        println!("| ---: | ---: | ---: | ---: | ---: |");
+        println!("{}", page::measure(&server, questions, &bounds)?);
+        return Ok(());
     }
     println!("Durable asks, over HTTP, each acknowledged after it was on the disk:\n");
     println!("| clients | asks | asks/s | p50 ms | p99 ms | asks a commit | bare asks/s | ratio |");

@@ -1,31 +1,29 @@
 // Makes the inbox live. Every page works without it: it sends the same forms and shows the cards that the server renders.
 const { body } = document, { page: view, person, token } = body.dataset, list = view === "list", piece = view === "ask" ? "page" : "list";
-const words = JSON.parse(body.dataset.words);
-const fill = (text, places) => text.replace(/\{(\w+)\}/g, (_, name) => places[name]);
-const say = (word, places) => fill(words[word], places);
-const counted = (word, n, more) => fill(words[word][Math.min(n, 2)], { n: n + more });
-const one = (selector, root = document) => root.querySelector(selector);
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const byId = (id) => document.getElementById(id);
-const on = addEventListener;
+const words = JSON.parse(body.dataset.words),
+	fill = (text, places) => text.replace(/\{(\w+)\}/g, (_, name) => places[name]),
+	say = (word, places) => fill(words[word], places),
+	counted = (word, n, more) => fill(words[word][Math.min(n, 2)], { n: n + more }),
+	one = (selector, root = document) => root.querySelector(selector),
+	all = (selector, root = document) => [...root.querySelectorAll(selector)],
+	byId = (id) => document.getElementById(id),
+	on = addEventListener;
 function make(tag, props, ...children) {
 	const node = Object.assign(document.createElement(tag), props);
 	node.append(...children);
 	return node;
 }
-const button = (word, onclick) => make("button", { type: "button", className: "plain", onclick }, say(word));
-const blank = (text) => !text?.trim();
-const parsed = (html) => new DOMParser().parseFromString(html, "text/html");
+const button = (word, onclick) => make("button", { type: "button", className: "plain", onclick }, say(word)),
+	blank = (text) => !text?.trim(),
+	parsed = (html) => new DOMParser().parseFromString(html, "text/html");
 
 // Time: the server's clock, carried on by this machine's monotonic one. What the device's clock says does not matter.
 const tickOf = () => performance.now();
 let ahead = body.dataset.now - (performance.getEntriesByType("navigation")[0]?.responseStart || tickOf());
-const now = () => ahead + tickOf();
-const clock = (ms) => { if (ms) ahead = ms - tickOf(); };
+const now = () => ahead + tickOf(), clock = (ms) => { if (ms) ahead = ms - tickOf(); };
 const { lang } = document.documentElement, locale = navigator.languages.find((other) => other.startsWith(lang)) ?? lang;
 const unit = (n, name) => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow" }).format(Math.floor(n));
-const hour = { hour: "2-digit", minute: "2-digit" };
-const hours = new Intl.DateTimeFormat(locale, hour), dates = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", ...hour });
+const hour = { hour: "2-digit", minute: "2-digit" }, hours = new Intl.DateTimeFormat(locale, hour), dates = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", ...hour });
 function left(ms) {
 	const s = Math.ceil(ms / 1000);
 	if (s <= 0) return say("due");
@@ -49,13 +47,12 @@ function drain(card) {
 }
 
 // What this device keeps. Without storage it lives as long as the page.
-const load = (name) => { try { return JSON.parse(localStorage[name]); } catch { return {}; } };
-const save = (name, kept) => { try { localStorage[name] = JSON.stringify(kept); } catch { /* full, or off */ } };
+const load = (name) => { try { return JSON.parse(localStorage[name]); } catch { return {}; } },
+	save = (name, kept) => { try { localStorage[name] = JSON.stringify(kept); } catch { /* full, or off */ } };
 
 // Drafts: what was typed survives a reload, a closed question and a session that has ended.
 const DRAFTS = "chips-drafts", FIELDS = ["t0", "t1", "t2", "t3"], WEEK = 7 * 864e5;
-const named = (card, field) => [person, card.id, field].join();
-const draft = (card, field) => load(DRAFTS)[named(card, field)]?.[0];
+const named = (card, field) => [person, card.id, field].join(), draft = (card, field) => load(DRAFTS)[named(card, field)]?.[0];
 function store(card, fields, text) {
 	const kept = Object.fromEntries(Object.entries(load(DRAFTS)).filter(([, [, at]]) => Date.now() - at < WEEK));
 	fields.forEach((field) => {
@@ -67,24 +64,27 @@ const typed = (root) => all("textarea", root).map((area) => area.value).filter((
 
 // Cards
 const latest = new Map(), newest = (id) => latest.get(id) ?? 0, note = (id, n) => latest.set(id, Math.max(n, newest(id)));
-const seq = (card) => Number(card.dataset.seq), isOpen = (card) => card.dataset.state === "open";
-const isBusy = (card) => card?.classList.contains("sending");
+const seq = (card) => Number(card.dataset.seq), isOpen = (card) => card.dataset.state === "open", isBusy = (card) => card?.classList.contains("sending");
 
 // A card that has just appeared or moved takes no tap for 400 ms: the finger meant what was there before.
-const stirred = new WeakMap(), begun = tickOf(), stirs = (card) => tickOf() - (stirred.get(card) ?? begun) < 400;
-const top = (card) => card.getBoundingClientRect().top;
+const stirred = new WeakMap(), begun = tickOf(), stirs = (card) => tickOf() - (stirred.get(card) ?? begun) < 400, top = (card) => card.getBoundingClientRect().top;
 function shift(change) {
 	const before = new Map(all(".card").map((card) => [card, top(card)]));
 	change();
 	all(".card").forEach((card) => { if (!(Math.abs(before.get(card) - top(card)) <= 2)) stirred.set(card, tickOf()); });
 }
 // Neither does any card take the click that only brings the window to the front.
-let front = -Infinity, raised;
+// A tap counts from where and when it began. Keys and what assists press what has the focus, which is never a card that came by itself.
+let front = -Infinity, early;
 on("focus", () => { front = tickOf(); });
-on("pointerdown", () => { raised = tickOf() - front < 200; }, true);
+on("pointerdown", ({ target }) => {
+	const card = target.closest(".card");
+	early = tickOf() - front < 200 || (card && stirs(card));
+}, true);
 on("click", (event) => {
-	const { target } = event, card = target.closest(".card");
-	if (event.detail && card && (raised || stirs(card))) {
+	const { target, detail } = event, card = target.closest(".card"), meant = !detail && target === document.activeElement, soon = detail && early;
+	early = false;
+	if (card && !meant && (soon || stirs(card))) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
 	} else if (isBusy(card) && !target.closest("a, .state")) {
@@ -142,17 +142,27 @@ function insert(card) {
 	const next = mates.length ? mates.find(later) ?? mates.at(-1).nextSibling : others.find((other, at) => !same(other, others[at - 1]) && later(other));
 	cards.insertBefore(card, next ?? null);
 }
+// How many wait and how many do not: on this page, and on the pages behind it.
+let beyond = [0, 0];
+function onPage() {
+	const open = all("#list [data-state=open]"), waits = open.filter((card) => card.dataset.shelf === "waiting").length;
+	return [waits, open.length - waits];
+}
+function behind({ dataset }) {
+	const here = onPage(), { waits, others } = dataset;
+	beyond = "behind" in dataset ? [waits, others].map((n, at) => Math.max(0, n - here[at])) : [0, 0];
+}
 function totals() {
 	all(".shelf:not([data-shelf=closed]) > .cards > .card").forEach((card) => {
 		card.classList.toggle("again", card.previousElementSibling?.dataset.run === card.dataset.run);
 	});
 	const sheet = one("#list");
 	if (!sheet) return;
-	const open = all("[data-state=open]", sheet), n = open.length, waiting = open.filter((card) => card.dataset.shelf === "waiting").length;
+	const here = onPage(), waits = here[0] + beyond[0], also = here[1] + beyond[1], n = waits + also;
 	const more = "more" in sheet.dataset ? "+" : "";
 	if (!paged) {
-		one("[data-hero]").textContent = counted("waits", waiting, more);
-		one("[data-also]").textContent = counted("also", n - waiting, more);
+		one("[data-hero]").textContent = counted("waits", waits, more);
+		one("[data-also]").textContent = counted("also", also, more);
 	}
 	// What is sifted or further down does not say how many there are in all.
 	if (sift) return;
@@ -215,8 +225,7 @@ function free(card) {
 	all(".sent", card).forEach((by) => by.classList.remove("sent"));
 	mark(card);
 }
-const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
-const signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
+const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`, signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
 on("submit", (event) => {
 	const form = event.target, card = form.closest(".card"), by = event.submitter;
 	if ("signOut" in form.dataset) localStorage.clear();
@@ -338,10 +347,7 @@ function count(form) {
 	if (!form.matches(".several")) return;
 	const of = all(".q", form), send = one(":scope > .send", form);
 	of.forEach((q) => {
-		const area = one("textarea", q), text = !blank(area?.value), chosen = one(":checked:not([value=text])", q);
-		one(".drafted", q)?.remove();
-		if (text && chosen && one(".pick", q)) q.append(make("p", { className: "hint drafted" }, say("draft")));
-		q.classList.toggle("answered", Boolean(chosen) || text);
+		q.classList.toggle("answered", Boolean(one(":checked:not([value=text])", q)) || !blank(one("textarea", q)?.value));
 	});
 	const n = all(".answered", form).length;
 	if (!send.name) send.textContent = n && n < of.length ? say("sendSome", { n, all: of.length }) : say("send");
@@ -398,7 +404,7 @@ on("keydown", (event) => {
 
 // Live
 const sift = location.search.replace("?", "&"), paged = /&before=/.test(sift), status = byId("status");
-let source, log, seen = Number(byId("list")?.dataset.head), heard = 0, opened = 0, polled = 0, hidden = 0, asking, over;
+let source, log, seen = Number(byId("list")?.dataset.head), heard = 0, opened = 0, polled = 0, hidden = 0, asking, over, stale;
 function ended() {
 	if (over) return;
 	over = true;
@@ -451,7 +457,11 @@ function take(fresh) {
 		const here = byId(card.id);
 		if (!here || isOpen(here)) place(card);
 	});
-	seen = Math.max(seen, head);
+	if (head >= seen) {
+		seen = head;
+		behind(fresh);
+		totals();
+	}
 }
 function connect() {
 	source?.close();
@@ -474,6 +484,8 @@ function connect() {
 		const id = event.ask_id, card = byId(id);
 		seen = Math.max(seen, event.seq);
 		note(id, event.seq);
+		// Perhaps it is one of those that are only counted here.
+		stale ||= !card && beyond.some(Boolean);
 		if (pending.has(card)) overtaken(card);
 		else if (card ? !isBusy(card) : list && !paged) refresh(id);
 	});
@@ -487,6 +499,9 @@ function watch() {
 		// A page that nobody looks at gives its connection back: browsers allow few to one host.
 		source.close();
 		if (idle > 20000) resync();
+	} else if (stale && idle > 3000) {
+		stale = false;
+		resync(true);
 	} else if (time - heard > 20000) {
 		if (idle > 3000) resync();
 		if (time - opened > 30000) connect();
@@ -528,6 +543,7 @@ function tick() {
 }
 if (list || view === "ask") {
 	all(".card").forEach((card) => { note(card.id, seq(card)); dress(card); });
+	if (list) behind(byId("list"));
 	totals();
 	connect();
 	setInterval(watch, 1000);
@@ -557,8 +573,7 @@ if (view === "offline") {
 
 // Messages of this browser's own: they begin with a tap, and until then nobody is asked for the permission.
 const PUSH = "/settings/told/web-push", push = byId("push");
-const subscription = async () => (await navigator.serviceWorker?.getRegistration())?.pushManager.getSubscription();
-const silence = async () => (await subscription())?.unsubscribe();
+const subscription = async () => (await navigator.serviceWorker?.getRegistration())?.pushManager.getSubscription(), silence = async () => (await subscription())?.unsubscribe();
 async function pushes() {
 	if (!isSecureContext) return "insecure";
 	if (!window.PushManager) return navigator.standalone === false ? "install" : "unsupported";

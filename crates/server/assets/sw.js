@@ -1,15 +1,16 @@
 // Shows a page of our own where Chips can't be reached. The server writes `cache`, `files` and `offline` above this.
 // Nothing personal is kept: every page of a person comes from the server or not at all.
-addEventListener("install", (event) => {
+const on = (name, act) => addEventListener(name, (event) => event.waitUntil(act(event)));
+on("install", async (event) => {
 	skipWaiting();
-	event.waitUntil(caches.open(cache).then((kept) => kept.addAll([...files, offline])));
 	// An answer that outlives its page must not wait for this worker to wake.
 	event.addRoutes?.([{ condition: { requestMethod: "POST" }, source: "network" }]).catch(() => {});
+	await (await caches.open(cache)).addAll([...files, offline]);
 });
-addEventListener("activate", (event) => event.waitUntil((async () => {
+on("activate", async () => {
 	for (const name of await caches.keys()) if (name !== cache) await caches.delete(name);
 	await clients.claim();
-})()));
+});
 addEventListener("fetch", (event) => {
 	const { request } = event, { pathname } = new URL(request.url);
 	if (request.mode === "navigate" && request.method === "GET") event.respondWith(visit(request));
@@ -26,7 +27,7 @@ async function visit(request) {
 // each takes the place of the one before and never that of another question's.
 const show = ({ title, ...options }) => registration.showNotification(title, { icon, dir: "auto", ...options });
 const again = ({ title, body, tag, data, actions }, more) => show({ title, body, tag, data, actions, silent: true, ...more });
-addEventListener("push", (event) => event.waitUntil(told(event.data.json())));
+on("push", ({ data }) => told(data.json()));
 // One that was overtaken on its way changes nothing, but browsers demand that something is shown. What is shown already can't be
 // asked for: Chrome forgets a notification that is on its way to the screen when it is asked.
 const latest = {};
@@ -38,10 +39,7 @@ function told(message) {
 }
 // One tap after the other, so that the first is the one that counts.
 let taps = Promise.resolve();
-addEventListener("notificationclick", (event) => {
-	const { action, notification } = event;
-	event.waitUntil(action ? (taps = taps.then(() => tap(action, notification))) : look(notification));
-});
+on("notificationclick", ({ action, notification }) => action ? (taps = taps.then(() => tap(action, notification))) : look(notification));
 async function tap(action, notification) {
 	const { data, body } = notification, { asked = body } = data;
 	const response = await fetch(`/a/${data.taps[action]}`, { method: "POST", signal: AbortSignal.timeout(20000) }).catch(() => {});
@@ -58,9 +56,9 @@ async function look(notification) {
 	return there ? there.focus() : clients.openWindow(url);
 }
 // The push service gave this browser another address.
-addEventListener("pushsubscriptionchange", (event) => event.waitUntil((async () => {
+on("pushsubscriptionchange", async ({ newSubscription }) => {
 	const path = "/settings/told/web-push", { key, token } = await (await fetch(path)).json();
-	const fresh = event.newSubscription ?? await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+	const fresh = newSubscription ?? await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
 	const { endpoint, keys } = fresh.toJSON();
 	await fetch(path, { method: "POST", body: new URLSearchParams({ token, endpoint, ...keys }) });
-})()));
+});

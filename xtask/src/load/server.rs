@@ -40,6 +40,8 @@ pub struct LoadServer {
     workspace: String,
     pub harness: Participant,
     pub person: Participant,
+    /// The short code that signs the person in, once.
+    pub code: String,
     count: AtomicU64,
 }
 
@@ -93,11 +95,12 @@ impl LoadServer {
             Ok(Participant { kind, id: text(&format!("/{kind}/id"))?, token: text(&format!("/{kind}/token"))? })
         };
         let (workspace, harness, person) = (text("/workspace_id")?, participant("harness")?, participant("person")?);
+        let code = text("/sign_in_code")?;
         run(&["harness", "budget", &harness.id, "--open", "none", "--hour", "none"])?;
 
         let nodes = (0..servers).map(|_| serve(command())).collect::<Result<_>>()?;
         let chips = chips.to_owned();
-        Ok(Self { chips, nodes, folder, schema, workspace, harness, person, count: AtomicU64::new(0) })
+        Ok(Self { chips, nodes, folder, schema, workspace, harness, person, code, count: AtomicU64::new(0) })
     }
 
     fn command(&self) -> Command {

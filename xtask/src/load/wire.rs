@@ -20,6 +20,8 @@ pub struct Connection {
 pub struct Answer {
     status: u16,
     body: Vec<u8>,
+    /// The cookies that it sets, each as `NAME=VALUE`.
+    pub cookies: Vec<String>,
 }
 
 impl Answer {
@@ -77,30 +79,42 @@ impl Connection {
         self.read()
     }
 
-    /// Sends a GET as a browser of somebody who is signed in, and reads the page.
-    pub fn get_as(&mut self, path: &str, cookie: &str) -> Result<Vec<u8>> {
+    /// Fetches a page as a browser with this cookie does.
+    pub fn get_with(&mut self, path: &str, cookie: &str) -> Result<Answer> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", self.address);
         self.stream.get_mut().write_all(request.as_bytes())?;
-        self.read()?.ok()
+        self.read()
+    }
+
+    /// Sends a form as a browser with this cookie does.
+    pub fn submit(&mut self, path: &str, cookie: &str, form: &str) -> Result<Answer> {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nCookie: {cookie}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {1}\r\n\r\n{form}",
+            self.address,
+            form.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.read()
     }
 
     /// Reads the next answer, whose length must be told.
     pub fn read(&mut self) -> Result<Answer> {
-        let (status, length) = self.head()?;
+        let (status, length, cookies) = self.head()?;
         let mut body = vec![0; length.context("an answer without a length")?];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, body })
+        Ok(Answer { status, body, cookies })
     }
 
-    fn head(&mut self) -> Result<(u16, Option<usize>)> {
+    fn head(&mut self) -> Result<(u16, Option<usize>, Vec<String>)> {
         let mut line = String::new();
-        let (mut status, mut length) = (0, None);
+        let (mut status, mut length, mut cookies) = (0, None, Vec::new());
         loop {
             line.clear();
             ensure!(self.stream.read_line(&mut line)? > 0, "the server hung up");
             let text = line.trim_end();
             if text.is_empty() {
-                return Ok((status, length));
+                return Ok((status, length, cookies));
             }
             if status == 0 {
                 status = text.split(' ').nth(1).context("a status line")?.parse()?;
@@ -108,6 +122,10 @@ impl Connection {
                 && name.eq_ignore_ascii_case("content-length")
             {
                 length = Some(value.trim().parse()?);
+            } else if let Some((name, value)) = text.split_once(':')
+                && name.eq_ignore_ascii_case("set-cookie")
+            {
+                cookies.push(value.split(';').next().unwrap_or_default().trim().to_owned());
             }
         }
     }
@@ -123,7 +141,7 @@ impl Events {
     pub fn open(address: SocketAddr, path: &str, token: &str) -> Result<Self> {
         let mut connection = Connection::open(address)?;
         connection.send_get(path, token)?;
-        let (status, _) = connection.head()?;
+        let (status, ..) = connection.head()?;
         ensure!(status == 200, "the stream is refused with {status}");
         Ok(Self { connection, line: String::new() })
     }

@@ -68,7 +68,7 @@ impl Attempt<'_> {
             Ok(entries) => entries,
             Err(notice) => {
                 let status = match notice {
-                    Notice::Partial(_) => StatusCode::OK,
+                    Notice::Partial(_) | Notice::WhichOne => StatusCode::OK,
                     _ => StatusCode::UNPROCESSABLE_ENTITY,
                 };
                 return self.again(status, form.typed, notice).await;

@@ -21,7 +21,7 @@ use crate::state::AppState;
 struct AskPage {
     shell: Shell,
     /// For those who go by headings; others see the question itself.
-    heading: String,
+    heading: Html,
     card: Html,
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn respond(
     }
     let prompt =
         ask.ask.as_ask().and_then(|content| content.questions.first()).map(|question| question.prompt.as_str());
-    let title = shown(&html::short(prompt.unwrap_or_default(), 60)).replace(['\r', '\n', '\t'], " ");
-    let shell = person.shell(&title, PageName::Ask);
-    page(status, &AskPage { shell, heading: title, card: Html::rendered(&card) })
+    let title = html::short(prompt.unwrap_or_default(), 60).replace(['\r', '\n', '\t'], " ");
+    let shell = person.shell(&shown(&title), PageName::Ask);
+    page(status, &AskPage { shell, heading: Html::shown(&title), card: Html::rendered(&card) })
 }

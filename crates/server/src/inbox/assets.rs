@@ -84,13 +84,14 @@ mod tests {
     fn styles_and_script_stay_small_on_a_phone() {
         let worker = super::super::install::worker(super::super::words::LANGUAGES[0]);
         let size = STYLE.content.len() + SCRIPT.content.len() + worker.len();
-        assert!(size < 40 * 1024, "all styles and scripts together are {size} bytes; 40 KiB is the limit");
+        assert!(size <= 40 * 1024, "all styles and scripts together are {size} bytes; 40 KiB is the limit");
+        println!("all styles and scripts together are {size} bytes of {}", 40 * 1024);
     }
 
     #[test]
     fn what_is_for_readers_of_the_source_stays_here() {
         let script = std::str::from_utf8(&SCRIPT.content).unwrap_or_default();
-        assert!(script.starts_with("const{body}") && !script.contains('\t') && !script.contains("// "), "{script}");
+        assert!(script.starts_with("let{body}") && !script.contains('\t') && !script.contains("// "), "{script}");
     }
 
     #[test]

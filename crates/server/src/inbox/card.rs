@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use askama::Template;
 use askama::filters::HtmlSafe;
 use chips_protocol::api::{Ask, AskState, Named, Run, Tier};
-use chips_protocol::text::shown;
 use chips_protocol::{OnNoAnswer, PersonId, QuestionAsk, Timestamp};
 use chips_store::{Attempt, Identity, Sighting};
 use sha2::{Digest, Sha256};
@@ -28,6 +27,9 @@ use story::{Step, story};
 const LONG_PROMPT: usize = 420;
 /// Characters of a description, or of all labels together, after which a card in a list folds.
 const LONG_DETAIL: usize = 240;
+/// Characters of a prompt, and of a run's title, of which more would not be seen.
+const STUB: usize = 100;
+const TITLE: usize = 80;
 
 /// Who looks at a card, when, and with which form token.
 pub(crate) struct Viewer<'a> {
@@ -117,7 +119,7 @@ impl Shelf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Who {
     /// The name as it may be shown.
-    pub name: String,
+    pub name: Html,
     /// A letter for the tile.
     pub initial: String,
     /// One of six colours, the same for the same participant always.
@@ -133,7 +135,11 @@ impl Who {
     /// The tile and name of whoever has this id.
     pub fn called(name: &str, id: &str) -> Self {
         let initial = name.chars().find(|c| c.is_alphanumeric()).map(|c| c.to_uppercase().collect());
-        Self { name: shown(name), initial: initial.unwrap_or_else(|| "?".to_owned()), hue: Sha256::digest(id)[0] % 6 }
+        Self {
+            name: Html::shown(name),
+            initial: initial.unwrap_or_else(|| "?".to_owned()),
+            hue: Sha256::digest(id)[0] % 6,
+        }
     }
 }
 
@@ -149,10 +155,10 @@ pub(crate) struct Card {
     pub shelf: Shelf,
     /// Sorts like the inbox.
     order: String,
-    pub run_id: String,
+    run_id: String,
     deadline_ms: Option<i64>,
     who: Who,
-    run_title: Option<String>,
+    run_title: Option<Html>,
     asked: Html,
     detail: Detail,
     /// It follows a card of the same run.
@@ -170,7 +176,7 @@ impl HtmlSafe for Card {}
 /// What a card shows below the line that says who asks.
 enum Body {
     Open(Box<OpenForm>),
-    Stub(Vec<String>),
+    Stub(Html),
     Closed(Box<Closed>),
 }
 
@@ -195,9 +201,7 @@ impl Card {
         let deadline = ask.deadline.map_or(i64::MAX, Timestamp::ms);
         let content = ask.ask.as_ask();
         let body = match (ask.state, detail, content) {
-            (AskState::Open, Detail::Stub, Some(content)) => Body::Stub(
-                content.questions.iter().map(|question| shown(&html::short(&question.prompt, 160))).collect(),
-            ),
+            (AskState::Open, Detail::Stub, Some(content)) => Body::Stub(stub(content)),
             (AskState::Open, _, Some(content)) => {
                 Body::Open(Box::new(OpenForm::new(ask, content, viewer, detail, typed, notice)))
             }
@@ -213,7 +217,7 @@ impl Card {
             run_id: envelope.run_id.to_string(),
             deadline_ms: ask.deadline.filter(|_| ask.state == AskState::Open).map(Timestamp::ms),
             who: Who::of(&ask.asker),
-            run_title: run.and_then(|run| run.title.as_deref()).map(shown),
+            run_title: run.and_then(|run| run.title.as_deref()).map(|title| Html::shown(&html::short(title, TITLE))),
             asked: html::time(envelope.ts, viewer.now, TimeAs::Ago, "{t}"),
             detail,
             again: false,
@@ -239,4 +243,13 @@ impl Card {
     fn is_stub(&self) -> bool {
         matches!(self.body, Body::Stub(_))
     }
+}
+
+/// What an ask asks first, and how much more.
+fn stub(content: &QuestionAsk) -> Html {
+    let mut prompt = html::short(content.questions.first().map_or("", |question| &question.prompt), STUB);
+    if content.questions.len() > 1 {
+        prompt.push_str(&format!(" (+{})", content.questions.len() - 1));
+    }
+    Html::shown(&prompt)
 }

@@ -153,6 +153,11 @@ impl AnswerForm {
             Some("yes") => true,
             Some(_) => return Err(Misfit),
         };
+        let which = match fields.take_optional("which")?.as_deref() {
+            None => false,
+            Some("yes") => true,
+            Some(_) => return Err(Misfit),
+        };
         let mut questions = Vec::with_capacity(ask.questions.len());
         for (index, question) in ask.questions.iter().enumerate() {
             let mut typed = TypedQuestion::default();
@@ -182,7 +187,7 @@ impl AnswerForm {
             questions.push(typed);
         }
         fields.end()?;
-        Ok(Self { typed: Typed { questions, attempt: Some((event, key)) }, token, partial })
+        Ok(Self { typed: Typed { questions, attempt: Some((event, key)), which }, token, partial })
     }
 }
 
@@ -200,7 +205,6 @@ impl AnswerForm {
     /// # Errors
     /// What the person must say first.
     pub fn entries(&self, ask: &QuestionAsk) -> Result<Vec<Entry<'_>>, Notice> {
-        let tap = ask.questions.len() == 1 && !ask.questions[0].multi();
         let mut entries = Vec::new();
         for (index, (question, typed)) in ask.questions.iter().zip(&self.typed.questions).enumerate() {
             let text = Some(typed.text.as_str()).filter(|text| !chips_protocol::text::is_blank(text));
@@ -211,8 +215,8 @@ impl AnswerForm {
                     _ => entries.push((index, typed.chosen.as_slice(), text)),
                 }
             } else if !typed.chosen.is_empty() {
-                // A tap on an option says which of the two is meant. Radio buttons beside a text that was typed do not.
-                if !tap && text.is_some() {
+                // One of the two is sent: who gave both is asked once which it is.
+                if text.is_some() && !self.typed.which {
                     return Err(Notice::WhichOne);
                 }
                 entries.push((index, typed.chosen.as_slice(), None));
@@ -285,6 +289,8 @@ mod tests {
             &[("q3", "0")],
             &[("token", "t")],
             &[("partial", "no")],
+            &[("which", "no")],
+            &[("which", "yes"), ("which", "yes")],
             &[("partial", "yes"), ("partial", "yes")],
             &[("timed_out", "true")],
         ] {
@@ -308,7 +314,13 @@ mod tests {
 
         assert_eq!(entries(&one(1), &[("q0", "text"), ("t0", "3 days")]), Ok(vec![(0, vec![], text("3 days"))]));
         assert_eq!(entries(&one(1), &[("q0", "text"), ("t0", " \r\n")]), Err(Notice::Empty));
-        assert_eq!(entries(&one(1), &[("q0", "0"), ("t0", "a draft")]), Ok(vec![(0, vec![0], None)]));
+        assert_eq!(entries(&one(1), &[("q0", "0"), ("t0", "a draft")]), Err(Notice::WhichOne));
+        assert_eq!(entries(&one(1), &[("q0", "0"), ("t0", "a draft"), ("which", "yes")]), Ok(vec![(0, vec![0], None)]));
+        assert_eq!(
+            entries(&one(1), &[("q0", "text"), ("t0", "a draft"), ("which", "yes")]),
+            Ok(vec![(0, vec![], text("a draft"))])
+        );
+        assert_eq!(entries(&one(1), &[("q0", "0"), ("t0", " \u{200b}")]), Ok(vec![(0, vec![0], None)]));
         assert_eq!(entries(&one(1), &[("q0", "0"), ("t0", "")]), Ok(vec![(0, vec![0], None)]));
         assert_eq!(entries(&one(1), &[("t0", "a\r\nb")]), Ok(vec![(0, vec![], text("a\nb"))]));
 
@@ -323,6 +335,7 @@ mod tests {
         assert_eq!(entries(&ask(), &[("q0", "0"), ("partial", "yes")]), Ok(vec![(0, vec![0], None)]));
         assert_eq!(entries(&ask(), &[("partial", "yes")]), Err(Notice::Empty));
         assert_eq!(entries(&ask(), &[("q1", "0"), ("t1", "or this")]), Err(Notice::WhichOne));
+        assert_eq!(entries(&ask(), &[("q1", "0"), ("t1", "or this"), ("which", "yes")]), Err(Notice::Partial(2)));
         assert_eq!(
             entries(&ask(), &[("q0", "1"), ("q1", "text"), ("t1", "two"), ("t2", "three")]),
             Ok(vec![(0, vec![1], None), (1, vec![], text("two")), (2, vec![], text("three"))])

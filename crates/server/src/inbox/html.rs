@@ -6,7 +6,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 use chips_protocol::Timestamp;
-use chips_protocol::text::shown;
+use chips_protocol::text::{is_bidi_control, is_forbidden_control};
 
 pub(crate) use links::linked;
 
@@ -41,11 +41,19 @@ impl Html {
         }
     }
 
-    /// A name or another short text of somebody else's: escaped, its controls shown, and isolated so that its direction of
-    /// writing changes nothing around it.
+    /// A text of somebody else's: escaped, its bidirectional controls and other controls shown. What is shown for one of them
+    /// (`\u{202e}`) reads from left to right whatever stands around it: it is no part of the text's own direction.
+    pub fn shown(text: &str) -> Self {
+        let mut html = Self::default();
+        html.push_shown(text);
+        html
+    }
+
+    /// A name or another short text of somebody else's, shown, and isolated so that its direction of writing changes nothing
+    /// around it.
     pub fn isolated(text: &str) -> Self {
         let mut html = Self("<bdi>".to_owned());
-        html.push_text(&shown(text));
+        html.push_shown(text);
         html.0.push_str("</bdi>");
         html
     }
@@ -86,8 +94,26 @@ impl Html {
         html
     }
 
+    /// How many bytes it takes in a page.
+    pub const fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     fn push(&mut self, other: &Self) {
         self.0.push_str(&other.0);
+    }
+
+    fn push_shown(&mut self, text: &str) {
+        let escaped = |c| is_bidi_control(c) || is_forbidden_control(c);
+        let mut rest = text;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| escaped(*c)) {
+            self.push_text(&rest[..at]);
+            self.0.push_str("<bdi dir=\"ltr\">");
+            self.0.extend(c.escape_unicode());
+            self.0.push_str("</bdi>");
+            rest = &rest[at + c.len_utf8()..];
+        }
+        self.push_text(rest);
     }
 
     fn push_text(&mut self, text: &str) {
@@ -154,7 +180,14 @@ mod tests {
             "{who} answered {what}",
             &[("who", Html::isolated("<script>\u{202e}")), ("what", Html::quoted("a & \"b\"", ("“", "”")))],
         );
-        assert_eq!(html.to_string(), "<bdi>&lt;script&gt;\\u{202e}</bdi> answered “<bdi>a &amp; &quot;b&quot;</bdi>”");
+        assert_eq!(
+            html.to_string(),
+            "<bdi>&lt;script&gt;<bdi dir=\"ltr\">\\u{202e}</bdi></bdi> answered “<bdi>a &amp; &quot;b&quot;</bdi>”"
+        );
+        assert_eq!(
+            Html::shown("\u{1}a\u{2066}\n\u{7}").to_string(),
+            "<bdi dir=\"ltr\">\\u{1}</bdi>a<bdi dir=\"ltr\">\\u{2066}</bdi>\n<bdi dir=\"ltr\">\\u{7}</bdi>"
+        );
     }
 
     #[test]

@@ -23,10 +23,15 @@ use crate::state::AppState;
 
 /// Open questions on one page.
 const PAGE: usize = 200;
+/// Pages behind the first whose questions are counted. Whoever has more of them is told so.
+const COUNTED: usize = 9;
 /// Whole cards on the first shelf; further down a card fills itself when it comes into view.
 const WHOLE_FIRST: usize = 12;
 /// Whole cards on each other shelf.
 const WHOLE_OTHER: usize = 6;
+/// Bytes that all cards of a page may take together, so that the page stays under 300 KB: cards that would take more of it
+/// than is left fill themselves when they come into view.
+const ROOM: usize = 270_000;
 /// How long a closed question stays under "Closed just now", in milliseconds.
 const JUST_NOW_MS: i64 = 60 * 60 * 1000;
 /// How many closed questions stand there at most.
@@ -45,15 +50,20 @@ struct List {
     total: String,
     hero: Html,
     also: Html,
+    /// How many wait and how many do not, of what is sifted, whichever page they are on.
+    waits: usize,
+    others: usize,
+    /// There are more than were counted.
+    uncounted: bool,
     sift: Option<SiftForm>,
     sifted: bool,
     /// What keeps the sifting on the next page.
     kept: String,
     only: Sift,
-    waiting: Vec<Card>,
-    going: Vec<Card>,
-    gone: Vec<Card>,
-    closed: Vec<Card>,
+    waiting: Vec<Html>,
+    going: Vec<Html>,
+    gone: Vec<Html>,
+    closed: Vec<Html>,
     more: Option<String>,
     paged: bool,
 }
@@ -120,31 +130,34 @@ async fn read(store: &Store, person: &Person, before: Option<&str>, sift: Sift) 
     let paged = before.is_some();
     let identity = person.identity();
     let every = AsksQuery { filter: AskFilter::Open, limit: PAGE, ..AsksQuery::default() };
-    let query = AsksQuery { space_id: sift.space, harness_id: sift.harness, before, ..every.clone() };
+    let sifted = AsksQuery { space_id: sift.space, harness_id: sift.harness, ..every.clone() };
     // The list is as old as its head says: what was closed after it is left to the stream.
-    let mut open = store.asks(identity, &query).await?;
-    // Those who ask, and how many there are in all, stand beside what is sifted.
-    let all = if query == every && !sift.unreadable { None } else { Some(store.asks(identity, &every).await?) };
+    let mut open = store.asks(identity, &AsksQuery { before, ..sifted.clone() }).await?;
     if sift.unreadable {
         (open.asks, open.next) = (Vec::new(), None);
     }
+    // Further down the list, its head still says how many there are; those who ask, and how many there are in all, stand
+    // beside what is sifted.
+    let top = if paged && !sift.unreadable { Some(store.asks(identity, &sifted).await?) } else { None };
+    let all = if sift.is_all() { None } else { Some(store.asks(identity, &every).await?) };
+    let counts = count(store, identity, &sifted, top.as_ref().unwrap_or(&open)).await?;
+    let total = match &all {
+        None => counts.total(),
+        Some(all) => count(store, identity, &every, all).await?.total(),
+    };
     let closed = if paged || sift.part.is_some() {
         Vec::new()
     } else {
         just_closed(store, identity, person.visit.now, open.head).await?
     };
-    let all_asks = all.as_ref().map(|all| all.asks.as_slice()).unwrap_or_default();
-    let runs = runs_of(store, identity, open.asks.iter().chain(&closed).chain(all_asks)).await?;
+    let others = [&top, &all].into_iter().flatten().flat_map(|page| &page.asks);
+    let runs = runs_of(store, identity, open.asks.iter().chain(&closed).chain(others)).await?;
     let spaces = store.me(identity).await?.spaces;
     let viewer = person.viewer_of(store, &closed).await?;
-    let every = all.as_ref().unwrap_or(&open);
-    let total = format!("{}{}", every.asks.len(), if every.next.is_some() { "+" } else { "" });
-    let askers = askers_of(&every.asks, &runs);
+    let askers = askers_of(&all.as_ref().or(top.as_ref()).unwrap_or(&open).asks, &runs);
     // Where there is nothing to tell apart there is nothing to choose.
     let form = (!sift.is_all() || spaces.len() > 1 || askers.len() > 1)
         .then(|| SiftForm::new(viewer.w, sift, &spaces, askers, (!sift.is_all()).then_some("/")));
-    // Further down the list, its head still says how many there are in all.
-    let counts = Counts::of(if sift.is_all() { every } else { &open });
     let closed: Vec<Ask> = closed.into_iter().filter(|ask| sift.takes(runs.get(&ask.ask.envelope.run_id))).collect();
     Ok(List::new(&viewer, open, &closed, &runs, Frame { paged, sift, form, total, counts }))
 }
@@ -158,19 +171,46 @@ struct Frame {
     counts: Counts,
 }
 
-/// How many of a page's questions wait, and how many go on by themselves.
+/// How many questions of a list stand on each shelf.
+#[derive(Default)]
 struct Counts {
     waiting: usize,
-    also: usize,
-    /// There are more on the next page.
+    going: usize,
+    gone: usize,
+    /// There are more than were counted.
     more: bool,
 }
 
 impl Counts {
-    fn of(page: &AsksPage) -> Self {
-        let waiting = page.asks.iter().filter(|ask| Shelf::of(ask) == Shelf::Waiting).count();
-        Self { waiting, also: page.asks.len() - waiting, more: page.next.is_some() }
+    fn add(&mut self, page: &AsksPage) {
+        for ask in &page.asks {
+            match Shelf::of(ask) {
+                Shelf::Waiting => self.waiting += 1,
+                Shelf::Going => self.going += 1,
+                Shelf::Gone | Shelf::Closed => self.gone += 1,
+            }
+        }
+        self.more = page.next.is_some();
     }
+
+    /// How many there are, as people are told.
+    fn total(&self) -> String {
+        format!("{}{}", self.waiting + self.going + self.gone, if self.more { "+" } else { "" })
+    }
+}
+
+/// Counts a list of which the first page is known already.
+async fn count(store: &Store, identity: &Identity, query: &AsksQuery, first: &AsksPage) -> Result<Counts, StoreError> {
+    let mut counts = Counts::default();
+    counts.add(first);
+    let mut next: Option<Cursor> = first.next.as_deref().and_then(|cursor| cursor.parse().ok());
+    for _ in 0..COUNTED {
+        let Some(before) = next.take() else { break };
+        let page = store.asks(identity, &AsksQuery { before: Some(before), ..query.clone() }).await?;
+        counts.add(&page);
+        next = page.next.and_then(|cursor| cursor.parse().ok());
+    }
+    Ok(counts)
 }
 
 impl List {
@@ -180,34 +220,43 @@ impl List {
         for ask in open.asks.iter().filter(|ask| frame.sift.shows(Shelf::of(ask))) {
             shelves.entry(Shelf::of(ask)).or_default().push(ask);
         }
-        let mut shelf = |shelf: Shelf, whole: usize| {
+        let mut shelf = |shelf: Shelf| {
             let asks = shelves.remove(&shelf).unwrap_or_default();
-            cards(&by_run(asks), runs, viewer, whole)
+            Cards::new(by_run(asks), runs, viewer)
         };
-        let waiting = shelf(Shelf::Waiting, WHOLE_FIRST);
-        let (going, gone) = (shelf(Shelf::Going, WHOLE_OTHER), shelf(Shelf::Gone, WHOLE_OTHER));
+        let (mut waiting, mut going, mut gone) = (shelf(Shelf::Waiting), shelf(Shelf::Going), shelf(Shelf::Gone));
+        let closed = Cards::new(closed.iter().collect(), runs, viewer);
+        let taken: usize = [&waiting, &going, &gone, &closed].iter().map(|cards| cards.bytes()).sum();
+        let mut room = ROOM.saturating_sub(taken);
+        waiting.fill(WHOLE_FIRST, &mut room);
+        going.fill(WHOLE_OTHER, &mut room);
+        gone.fill(WHOLE_OTHER, &mut room);
         let words = &viewer.w.script;
-        let shown = frame.counts;
-        let counts = match frame.sift.part {
-            Some(Shelf::Waiting) => Counts { also: 0, ..shown },
-            Some(_) => Counts { waiting: 0, also: going.len() + gone.len(), ..shown },
-            None => shown,
+        let Counts { waiting: waits, going: goes, gone: lost, more } = frame.counts;
+        let (waits, others) = match frame.sift.part {
+            None => (waits, goes + lost),
+            Some(Shelf::Waiting) => (waits, 0),
+            Some(Shelf::Going) => (0, goes),
+            Some(_) => (0, lost),
         };
         Self {
             w: viewer.w,
             head: open.head,
             now_ms: viewer.now.ms(),
             total: frame.total,
-            hero: counted(&words.waits, counts.waiting, counts.more),
-            also: counted(&words.also, counts.also, counts.more),
+            hero: counted(&words.waits, waits, more),
+            also: counted(&words.also, others, more),
+            waits,
+            others,
+            uncounted: more,
             sift: frame.form,
             sifted: !frame.sift.is_all(),
             kept: frame.sift.address(),
             only: frame.sift,
-            waiting,
-            going,
-            gone,
-            closed: cards(&closed.iter().collect::<Vec<_>>(), runs, viewer, JUST_NOW),
+            waiting: waiting.html,
+            going: going.html,
+            gone: gone.html,
+            closed: closed.html,
             more: open.next,
             paged: frame.paged,
         }
@@ -235,16 +284,44 @@ fn by_run(asks: Vec<&Ask>) -> Vec<&Ask> {
     groups.into_iter().flat_map(|(_, asks)| asks).collect()
 }
 
-fn cards(asks: &[&Ask], runs: &HashMap<RunId, Run>, viewer: &Viewer<'_>, whole: usize) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::with_capacity(asks.len());
-    for (at, ask) in asks.iter().enumerate() {
-        let detail = if at < whole { Detail::List } else { Detail::Stub };
-        let run = runs.get(&ask.ask.envelope.run_id);
-        let mut card = Card::new(ask, run, viewer, detail, &Typed::default(), None);
-        card.again = card.shelf != Shelf::Closed && cards.last().is_some_and(|last| last.run_id == card.run_id);
-        cards.push(card);
+/// The cards of a shelf, as they stand in the page.
+struct Cards<'a> {
+    asks: Vec<&'a Ask>,
+    runs: &'a HashMap<RunId, Run>,
+    viewer: &'a Viewer<'a>,
+    html: Vec<Html>,
+}
+
+impl<'a> Cards<'a> {
+    /// The cards, none of them whole that is open.
+    fn new(asks: Vec<&'a Ask>, runs: &'a HashMap<RunId, Run>, viewer: &'a Viewer<'a>) -> Self {
+        let mut cards = Self { asks, runs, viewer, html: Vec::new() };
+        cards.html = (0..cards.asks.len()).map(|at| cards.card(at, Detail::Stub)).collect();
+        cards
     }
-    cards
+
+    /// Makes the first of them whole, as far as there is room.
+    fn fill(&mut self, whole: usize, room: &mut usize) {
+        for at in 0..whole.min(self.asks.len()) {
+            let card = self.card(at, Detail::List);
+            let Some(left) = (*room + self.html[at].bytes()).checked_sub(card.bytes()) else { continue };
+            *room = left;
+            self.html[at] = card;
+        }
+    }
+
+    fn card(&self, at: usize, detail: Detail) -> Html {
+        let ask = self.asks[at];
+        let run_id = ask.ask.envelope.run_id;
+        let mut card = Card::new(ask, self.runs.get(&run_id), self.viewer, detail, &Typed::default(), None);
+        let before = at.checked_sub(1).and_then(|at| self.asks.get(at));
+        card.again = card.shelf != Shelf::Closed && before.is_some_and(|before| before.ask.envelope.run_id == run_id);
+        Html::rendered(&card)
+    }
+
+    fn bytes(&self) -> usize {
+        self.html.iter().map(Html::bytes).sum()
+    }
 }
 
 /// The asks that were closed last, the newest first.

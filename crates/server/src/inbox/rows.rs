@@ -3,7 +3,6 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 use chips_protocol::api::{Ask, AskState};
-use chips_protocol::text::shown;
 
 use super::card::{Silence, Viewer, Who, sentence};
 use super::html::{self, Html, TimeAs};
@@ -26,7 +25,7 @@ struct Row {
     ask_id: String,
     state: &'static str,
     who: Who,
-    prompt: String,
+    prompt: Html,
     says: Html,
     when: Html,
 }
@@ -54,7 +53,7 @@ fn row(ask: &Ask, viewer: &Viewer<'_>) -> Option<Row> {
         ask_id: ask.ask_id.to_string(),
         state: ask.state.as_str(),
         who: Who::of(&ask.asker),
-        prompt: shown(&prompt),
+        prompt: Html::shown(&prompt),
         says: if ask.state == AskState::Open {
             Silence::of(ask, content, viewer).says
         } else {

@@ -26,12 +26,12 @@ const CLOSED: usize = 30;
 #[template(path = "run.html")]
 struct RunPage {
     shell: Shell,
-    title: String,
+    title: Html,
     state: &'static str,
     who: Option<Who>,
     started: Html,
     ended: Option<Html>,
-    labels: Vec<(String, String)>,
+    labels: Vec<(Html, Html)>,
     url: Option<Link>,
     parent: Option<String>,
     open: Rows,
@@ -79,18 +79,18 @@ pub(crate) async fn show(
     };
     let w = visit.w;
     let viewer = person.viewer();
-    let title = shown(run.title.as_deref().unwrap_or(w.untitled_run));
+    let title = run.title.as_deref().unwrap_or(w.untitled_run);
     let at = |pattern, moment| Html::phrase(pattern, &[("when", html::time(moment, visit.now, TimeAs::At, "{t}"))]);
     page(
         StatusCode::OK,
         &RunPage {
-            shell: person.shell(&title, PageName::Run),
-            title,
+            shell: person.shell(&shown(title), PageName::Run),
+            title: Html::shown(title),
             state: if run.state == RunState::Live { "live" } else { "ended" },
             who: open.iter().chain(&closed.asks).next().map(|ask| Who::of(&ask.asker)),
             started: at(w.run_started, run.started_at),
             ended: run.ended_at.map(|moment| at(w.run_ended_at, moment)),
-            labels: run.labels.iter().map(|(key, value)| (shown(key), shown(value))).collect(),
+            labels: run.labels.iter().map(|(key, value)| (Html::shown(key), Html::shown(value))).collect(),
             url: link(&run),
             parent: run.parent_run_id.map(|id| id.to_string()),
             open: Rows::new(&open, &viewer),

@@ -8,7 +8,6 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use chips_protocol::text::shown;
 use chips_store::{Session, WriteError};
 
 use super::card::Who;
@@ -28,7 +27,7 @@ struct SettingsPage {
     who: Who,
     id: String,
     owner: bool,
-    spaces: Vec<String>,
+    spaces: Vec<Html>,
     languages: Vec<Language>,
     times: Vec<UndoTime>,
     told: Told,
@@ -49,7 +48,7 @@ struct UndoTime {
 
 struct DeviceRow {
     session_id: i64,
-    name: String,
+    name: Html,
     current: bool,
     began: Html,
     last_used: Html,
@@ -84,7 +83,7 @@ async fn render(state: &AppState, person: &Person, status: StatusCode, happened:
             who: Who::called(&me.participant.name, &id),
             id,
             owner: person.identity().owner,
-            spaces: me.spaces.iter().map(|space| shown(&space.name)).collect(),
+            spaces: me.spaces.iter().map(|space| Html::shown(&space.name)).collect(),
             languages: languages(&person.visit.preferences),
             times: UNDO.map(|seconds| undo_time(seconds, &person.visit)).into(),
             devices: sessions.iter().map(|session| device(session, person)).collect(),

@@ -68,6 +68,10 @@ pub(crate) struct Words {
     pub send_partial: &'static str,
     pub kept_for: &'static str,
     pub also_typed: &'static str,
+    /// Beside a text, where a tap on an option sends that instead
+    pub tap_or_text: &'static str,
+    /// Beside a text, where an option is chosen as well
+    pub draft: &'static str,
 
     // What silence does; `{when}` is one of the two patterns for a deadline
     pub until: &'static str,
@@ -132,6 +136,9 @@ pub(crate) struct Words {
     pub choose_first_many: &'static str,
     pub none_and_some: &'static str,
     pub which_one: &'static str,
+    pub which_one_many: &'static str,
+    pub send_this: &'static str,
+    pub send_text: &'static str,
     pub partial: Count,
     pub too_long: &'static str,
     pub bad_characters: &'static str,
@@ -382,7 +389,6 @@ pub(crate) struct Script {
     pub push_failed: &'static str,
     pub arrived: &'static str,
     pub closed: &'static str,
-    pub draft: &'static str,
     pub waits: Count,
     pub also: Count,
 }

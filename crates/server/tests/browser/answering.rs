@@ -45,6 +45,7 @@ async fn p06_two_options_tapped_at_once_are_one_answer() {
     let ask_id = app.ask(plain()).await;
     let screen = Screen::kim(&app).await;
     screen.see(".chip[value='0']").await;
+    screen.settle().await;
     let head = app.head();
     screen.run("document.querySelectorAll('.chip').forEach((chip) => { chip.click(); chip.click(); })").await;
     screen.read("You answered “19 September”").await;
@@ -237,6 +238,29 @@ async fn p23_with_scripts_off_everything_can_be_answered() {
     click(&format!("#{typed} .round")).await;
     screen.read("You answered “3 days”").await;
 
+    // P14 without scripts: as soon as there is a text it is said what each tap sends, and who gives both is asked which it is.
+    let both = app.ask(with_text()).await;
+    let path = format!("/asks/{both}");
+    let says = "The arrow sends your text. An option that you tap is sent instead of it.";
+    screen.open(&path).await;
+    let hint = screen.see(".drafted").await;
+    assert_eq!(hint.text().await.unwrap(), "", "where nothing is typed nothing is said");
+    screen.write("[name=t0]", "by rail, or").await;
+    screen.read(says).await;
+    click(".chip[value='1']").await;
+    screen.read("Only one of the two can be sent, so nothing was sent yet. Which one?").await;
+    assert_eq!(app.read(both).await.state, AskState::Open);
+    screen.read("Send “26 September”").await;
+    click(".which [value=text]").await;
+    screen.read("You answered “by rail, or”").await;
+    assert_eq!(app.answers(both).await, json!([{ "question_id": "when", "values": [], "free_text": "by rail, or" }]));
+
+    screen.open(&format!("/asks/{partly}")).await;
+    screen.write("[name=t1]", "by road").await;
+    click(".chip:has([name=q1][value='0'])").await;
+    screen.read("Your text stays here. The option you choose is sent instead.").await;
+    click(".pick:has([name=q1][value=text])").await;
+    screen.until("!document.querySelector('.drafted').checkVisibility()").await;
     screen.open(&format!("/asks/{partly}")).await;
     click(".chip:has([name=q0][value='1'])").await;
     click(".chip:has([name=q2][value='0'])").await;

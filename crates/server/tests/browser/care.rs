@@ -50,6 +50,38 @@ async fn p07_a_card_that_has_just_appeared_takes_no_tap() {
 }
 
 #[tokio::test]
+async fn p07_a_tap_that_began_too_early_is_none_however_late_it_ends() {
+    let app = App::start().await;
+    let screen = Screen::kim(&app).await;
+    screen.read("Nothing waits for you").await;
+    // The finger comes down with the card and is lifted half a second later; what assists sends a click without a finger.
+    screen
+        .run(
+            "window.taps = [];
+            new MutationObserver((_, observer) => {
+                const chip = document.querySelector('.card.open .chip');
+                if (!chip) return;
+                observer.disconnect();
+                const tap = { bubbles: true, cancelable: true };
+                chip.click();
+                chip.dispatchEvent(new PointerEvent('pointerdown', tap));
+                setTimeout(() => window.taps.push(chip.dispatchEvent(new MouseEvent('click', { ...tap, detail: 1 }))), 500);
+            }).observe(document.querySelector('#list'), { childList: true, subtree: true });",
+        )
+        .await;
+    let ask_id = app.ask(plain()).await;
+    screen.until("window.taps.length").await;
+    assert_eq!(
+        screen.run("return [window.taps, document.querySelectorAll('.sending').length]").await,
+        json!([[false], 0])
+    );
+    assert_eq!(app.read(ask_id).await.state, AskState::Open);
+    // Later a click without a finger is as good as any.
+    screen.run("document.querySelector('.card.open .chip').click()").await;
+    screen.read("You answered “19 September”").await;
+}
+
+#[tokio::test]
 async fn p07_a_card_that_moved_takes_no_tap() {
     let app = App::start().await;
     let timed = |seconds: u32| json!({ "questions": [question("when", "?", json!({ "default_value": "19" }))], "timeout_seconds": seconds });

@@ -169,9 +169,10 @@ impl Screen {
         self.driver.find(By::Css(css)).await.unwrap()
     }
 
-    /// Waits until these words can be read.
+    /// Waits until these words can be read; what isolates the names in them can't be.
     pub async fn read(&self, words: &str) {
-        self.until(&format!("document.body.innerText.includes({})", json!(words))).await;
+        let read = r"document.body.innerText.replace(/[\u2068\u2069]/g, '')";
+        self.until(&format!("{read}.includes({})", json!(words))).await;
     }
 
     /// Clicks on something, in the middle of the screen: what lies at the edges is under the bars. A card that is replaced at

@@ -1,5 +1,6 @@
 //! Whatever others write can be read, stays in its place, and does nothing; in every language of the inbox.
 
+use chips_protocol::api::NewRun;
 use serde_json::json;
 
 use crate::screen::Screen;
@@ -84,6 +85,35 @@ async fn p19_each_text_has_its_own_direction() {
     screen.fits().await;
     screen.click(".chip[value='1']").await;
     screen.until("document.querySelector('.says bdi')?.textContent === 'يوم 10 October, 14:00'").await;
+}
+
+#[tokio::test]
+async fn p19_what_is_shown_for_a_control_reads_in_one_piece_whatever_stands_around_it() {
+    let app = App::start().await;
+    let run = app.open_run(NewRun { title: Some("\u{202e}طلب".into()), ..NewRun::default() }).await;
+    let ask = json!({ "questions": [question("a", "أي يوم \u{202e}evil أؤكد؟", json!({ "options": [
+        { "value": "1", "label": "3 October", "description": "على \u{2066}الطلب" }, { "value": "2", "label": "10 October" },
+    ] }))] });
+    let ask_id = app.ask_in(run.run_id, ask).await;
+    let screen = Screen::kim(&app).await;
+    // Where each character of an escape stands: one behind the other, from the backslash to the closing brace.
+    let places = "return [...document.querySelectorAll('main bdi[dir=ltr]')].map((it) => {
+        const range = document.createRange(), text = it.firstChild;
+        const places = [...text.data].map((_, at) => {
+            range.setStart(text, at);
+            range.setEnd(text, at + 1);
+            return range.getBoundingClientRect().left;
+        });
+        return [text.data, places.every((left, at) => !at || left > places[at - 1])];
+    })";
+    for path in ["/".to_owned(), format!("/asks/{ask_id}"), format!("/runs/{}", run.run_id)] {
+        screen.open(&path).await;
+        screen.see("main bdi[dir=ltr]").await;
+        let found = screen.run(places).await;
+        let found = found.as_array().unwrap();
+        assert!(found.len() >= 2 && found.iter().all(|it| it[1] == json!(true)), "{path}: {found:?}");
+        assert!(found.iter().any(|it| it[0] == json!("\\u{202e}")), "{path}: {found:?}");
+    }
 }
 
 #[tokio::test]

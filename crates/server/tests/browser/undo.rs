@@ -14,7 +14,7 @@ async fn a_tap_is_taken_back_by_its_button_or_by_escape() {
     let head = app.head();
     screen.click(".chip[value='0']").await;
     screen
-        .until("/^Sending “19 September” in \\d+ s$/.test(document.querySelector('.state span span').textContent)")
+        .until("/^Sending “.19 September.” in \\d+ s$/.test(document.querySelector('.state span span').textContent)")
         .await;
     screen.until("document.querySelector('#said').textContent.includes('Sending “19 September”')").await;
     screen.settle().await;
@@ -67,7 +67,10 @@ async fn a_page_that_is_left_or_hidden_sends_what_was_tapped() {
     screen.settle().await;
     screen.click(&format!("#{second} .chip[value='0']")).await;
     screen.see(".state button").await;
-    screen.run("Object.defineProperty(document, 'hidden', { value: true }); document.dispatchEvent(new Event('visibilitychange'))").await;
+    let hide = "Object.defineProperty(document, 'hidden', { value: true });
+        document.dispatchEvent(new Event('visibilitychange', { bubbles: true }));
+        return document.querySelectorAll('.state button').length";
+    assert_eq!(screen.run(hide).await, json!(0), "it goes at once, not when the time to undo is over");
     assert_eq!(app.closed(second).await.state, AskState::Answered, "putting the phone away");
 
     screen.open("/").await;
@@ -99,6 +102,7 @@ async fn near_a_deadline_there_is_less_time_to_undo_or_none() {
     screen.see(&format!("#{longer} .chip")).await;
     // As if it were a later moment: fifteen seconds before the deadline, by what the page itself says of the time left.
     screen.until(&format!("document.querySelector('#{longer} progress')?.value > 0")).await;
+    screen.settle().await;
     let later = format!(
         "const card = document.getElementById('{longer}'), {{ max, value }} = card.querySelector('progress');
         card.dataset.deadline -= max - value - 15000; card.querySelector('.chip').click();
@@ -134,6 +138,7 @@ async fn p14_a_tap_beside_a_typed_text_says_which_is_sent_and_keeps_the_text() {
     screen.settle().await;
     screen.click(".state button").await;
     screen.until("document.querySelector('[name=t0]').value === 'by rail, or'").await;
+    screen.settle().await;
     screen.click(".chip[value='1']").await;
     screen.read("Sending “26 September” in").await;
     screen.run("dispatchEvent(new Event('pagehide'))").await;

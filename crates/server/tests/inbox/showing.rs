@@ -183,7 +183,7 @@ async fn two_hundred_open_questions_stay_light_and_in_order() {
     let page = kim.get("/").await;
     page.says("150 questions wait for you");
     assert!(page.body.contains("<title>(200) Open · Chips</title>"));
-    assert!(page.body.len() < 300 * 1024, "{} bytes", page.body.len());
+    assert!(page.body.len() < 300_000, "{} bytes", page.body.len());
     let shown: Vec<usize> =
         page.text().split("Number ").skip(1).map(|rest| rest.split(':').next().unwrap().parse().unwrap()).collect();
     assert_eq!(shown.len(), 200, "each is there, whole or folded");
@@ -194,6 +194,28 @@ async fn two_hundred_open_questions_stay_light_and_in_order() {
     assert!(list.body.contains(&format!("data-head=\"{head}\"")));
     let nothing_new = kim.get(&format!("/fragments/list?head={head}")).await;
     assert_eq!(nothing_new.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn two_hundred_of_the_longest_questions_make_no_longer_page_and_each_can_be_read_whole() {
+    let app = App::start().await;
+    let kim = app.kim().await;
+    let long = |letter: &str, length: usize| letter.repeat(length);
+    let options: Vec<Value> = (0..4)
+        .map(|n| json!({ "value": n.to_string(), "label": format!("{}{n}", long("ش", 299)), "description": long("ب", 700) }))
+        .collect();
+    let of = |n: usize| json!({ "question_id": n.to_string(), "prompt": format!("{n}{}", long("ك", 3999)), "options": options });
+    let ask = json!({ "questions": [of(0), of(1)] });
+    let run = app.open_run(NewRun { title: Some(long("ن", 300)), ..NewRun::default() }).await;
+    let mut last = None;
+    for n in 0..200 {
+        last = Some(if n % 2 == 0 { app.ask(ask.clone()).await } else { app.ask_in(run.run_id, ask.clone()).await });
+    }
+    let page = kim.get("/").await;
+    assert_eq!(page.body.matches("<article").count(), 200);
+    assert!(page.body.len() < 300_000, "{} bytes", page.body.len());
+    let whole = kim.get(&format!("/fragments/asks/{}?view=list", last.unwrap())).await;
+    assert!(whole.body.contains(&long("ب", 700)) && whole.body.contains(&long("ك", 3999)));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What is in the styles and the script only for those who read their source, and is not served: comments, indentation, line ends,
-//! spaces beside punctuation. Names stay, so what a browser shows is the source still.
+//! spaces beside punctuation, `const` where `let` does the same, brackets around the one parameter of a function. Names stay, so what
+//! a browser shows is the source still.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -92,6 +93,9 @@ struct Script {
 impl Script {
     /// A character of code, behind as much of the gap before it as is needed.
     fn code(&mut self, c: char) {
+        if !is_word(c) || self.gap != Gap::None {
+            self.end_word();
+        }
         let before = self.text.chars().next_back().unwrap_or(';');
         match std::mem::replace(&mut self.gap, Gap::None) {
             Gap::Line if !("{}([,;=>?:&|".contains(before) && before != '}' || "})].?:&|".contains(c)) => {
@@ -105,6 +109,31 @@ impl Script {
             self.text.pop();
         }
         self.text.push(c);
+        if c == '>' && before == '=' {
+            self.bare_parameter();
+        }
+    }
+
+    /// At the end of a word: `const` tells the reader more than `let` does, and the browser the same.
+    fn end_word(&mut self) {
+        if let Some(rest) = self.text.strip_suffix("const")
+            && !rest.ends_with(|c: char| is_word(c) || c == '.')
+        {
+            let begin = rest.len();
+            self.text.replace_range(begin.., "let");
+        }
+    }
+
+    /// At the end of `(a) =>`: one parameter by itself needs no brackets.
+    fn bare_parameter(&mut self) {
+        let Some(begin) = self.text.rfind('(') else { return };
+        let Some(name) = self.text[begin + 1..].strip_suffix(")=>") else { return };
+        if name.is_empty() || !name.chars().all(is_word) {
+            return;
+        }
+        let apart = if self.text[..begin].ends_with(is_word) { " " } else { "" };
+        let bare = format!("{apart}{name}=>");
+        self.text.replace_range(begin.., &bare);
     }
 
     /// Whether a value comes next, so that a slash begins a regular expression and divides nothing.
@@ -191,12 +220,18 @@ mod tests {
     #[test]
     fn a_script_keeps_what_counts() {
         for (source, served) in [
-            ("const a = 1, b = { c: 2 };\n", "const a=1,b={c:2};"),
+            ("const a = 1, b = { c: 2 };\n", "let a=1,b={c:2};"),
+            ("const { a } = b, constant = x.const; const [c] = d", "let{a}=b,constant=x.const;let[c]=d"),
+            (
+                "f((a) => b, (c, d) => e, async (g) => h, ({ i }) => j, () => k)",
+                "f(a=>b,(c,d)=>e,async g=>h,({i})=>j,()=>k)",
+            ),
+            ("return (a) => b >= c", "return a=>b>=c"),
             ("// why\n\tf(\"// not  this\"); // e\ng();\n", "f(\"// not  this\");g();"),
             ("f('a \\' /* b */'); /* c\nd */ g()", "f('a \\' /* b */');g()"),
-            ("const f = () => {\n\tg();\n\th();\n};\n", "const f=()=>{g();h()};"),
+            ("const f = () => {\n\tg();\n\th();\n};\n", "let f=()=>{g();h()};"),
             ("if (a) {\n\tb();\n}\nelse c();\n", "if(a){b()}\nelse c();"),
-            ("const f = function () {}\n(a)\n[b]\n", "const f=function(){}\n(a)\n[b]"),
+            ("const f = function () {}\n(a)\n[b]\n", "let f=function(){}\n(a)\n[b]"),
             ("let a = b\n++c\nd + +e - -f - +g", "let a=b\n++c\nd+ +e- -f-+g"),
             ("return a\n\t? b\n\t: c", "return a?b:c"),
             ("f(`a  ${b + `c  ${ { d: 1 } }  e`}  f`, g)", "f(`a  ${b+`c  ${{d:1}}  e`}  f`,g)"),

@@ -49,7 +49,7 @@ fn place(attempt: &Attempt, viewer: &Viewer<'_>) -> (Html, bool) {
         None => (&attempt.name, true),
     };
     let name = match attempt.channel {
-        Channel::WebPush if own => Html::text(&device_name(name, viewer.w)),
+        Channel::WebPush if own => device_name(name, viewer.w),
         _ => Html::isolated(name),
     };
     (Html::phrase("{name} ({channel})", &[("name", name), ("channel", channel)]), own)

@@ -1,7 +1,6 @@
 //! The form on an open card.
 
 use chips_protocol::api::Ask;
-use chips_protocol::text::shown;
 use chips_protocol::{EventId, Question, QuestionAsk};
 use chips_store::secret;
 
@@ -11,6 +10,8 @@ use crate::inbox::words::Words;
 
 /// Characters of a prompt after which it is set like a text.
 const LONG_TEXT: usize = 280;
+/// Characters of a label after which it has a chip's whole width.
+const LONG_LABEL: usize = 60;
 
 /// What a person had chosen and typed, question by question. Empty for a card that nobody has touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) struct Typed {
     pub questions: Vec<TypedQuestion>,
     /// The ids that the form carried, to be carried again: the same attempt stays the same write.
     pub attempt: Option<(String, String)>,
+    /// The person was told that of an option and a text one is sent, and says which.
+    pub which: bool,
 }
 
 /// What was chosen and typed for one question.
@@ -66,6 +69,7 @@ impl Notice {
             Self::Empty if several => Html::text(w.choose_first_many),
             Self::Empty => Html::text(w.choose_first),
             Self::NoneAndSome => Html::text(w.none_and_some),
+            Self::WhichOne if several => Html::text(w.which_one_many),
             Self::WhichOne => Html::text(w.which_one),
             Self::Partial(left) => Html::phrase(w.partial.of(left), &[("n", Html::text(&left.to_string()))]),
             Self::TooLong => Html::text(w.too_long),
@@ -90,6 +94,10 @@ pub(crate) struct OpenForm {
     pub notice: Option<Html>,
     /// The person is asked whether to send only what is answered.
     pub partial: bool,
+    /// An option and a text were given where one is taken: what comes next says which.
+    pub which: bool,
+    /// The option that was tapped beside a text: its index, and what its button says.
+    pub tapped: Option<(usize, Html)>,
     /// Something is folded.
     pub long: bool,
 }
@@ -113,8 +121,12 @@ pub(crate) struct QuestionView {
 /// An option of a question.
 pub(crate) struct OptionView {
     pub index: usize,
-    pub label: String,
-    pub description: Option<String>,
+    pub label: Html,
+    /// The label is more than a few words.
+    pub long: bool,
+    /// Label or description are texts: what stands beside them goes below on a phone.
+    pub wide: bool,
+    pub description: Option<Html>,
     /// It is the default of an ask that takes its defaults.
     pub is_default: bool,
     pub chosen: bool,
@@ -149,15 +161,25 @@ impl OpenForm {
                 QuestionView::new(index, number, question, typed.questions.get(index))
             })
             .collect();
+        let tap = !several && content.questions.iter().all(|question| !question.multi());
+        let asks_which = notice == Some(Notice::WhichOne);
+        let tapped = (asks_which && tap).then(|| {
+            let (typed, question) = (typed.questions.first()?, content.questions.first()?);
+            let index = *typed.chosen.first()?;
+            let label = html::short(&question.options.get(index)?.label, LONG_LABEL);
+            Some((index, Html::phrase(viewer.w.send_this, &[("what", Html::quoted(&label, viewer.w.quotes))])))
+        });
         Self {
             token: viewer.token.to_owned(),
             event,
             key,
-            tap: !several && content.questions.iter().all(|question| !question.multi()),
+            tap,
             questions,
             silence,
             notice: notice.map(|notice| notice.says(viewer.w, several)),
             partial: matches!(notice, Some(Notice::Partial(_))),
+            which: asks_which || typed.which,
+            tapped: tapped.flatten(),
             long: detail == Detail::List && content.questions.iter().any(is_long),
         }
     }
@@ -180,8 +202,11 @@ impl QuestionView {
                 .enumerate()
                 .map(|(at, option)| OptionView {
                     index: at,
-                    label: shown(&option.label),
-                    description: option.description.as_deref().filter(|text| !text.is_empty()).map(shown),
+                    label: Html::shown(&option.label),
+                    long: option.label.chars().count() > LONG_LABEL,
+                    wide: option.label.chars().count() > LONG_LABEL
+                        || option.description.as_deref().is_some_and(|text| text.chars().count() > 2 * LONG_LABEL),
+                    description: option.description.as_deref().filter(|text| !text.is_empty()).map(Html::shown),
                     is_default: question.default_value.as_ref() == Some(&option.value),
                     chosen: typed.chosen.contains(&at),
                 })
@@ -194,7 +219,7 @@ impl QuestionView {
 
     /// Whether two options stand side by side where there is room.
     pub fn is_even(&self) -> bool {
-        self.options.len().is_multiple_of(2) && self.options.iter().all(|option| option.label.chars().count() <= 60)
+        self.options.len().is_multiple_of(2) && self.options.iter().all(|option| !option.long)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use chips_core::Who as Credential;
 use chips_protocol::api::{Ask, AskState, LateAnswer};
-use chips_protocol::text::shown;
 use chips_protocol::{Answer, ParticipantId, ParticipantKind, Question, QuestionAsk, Timestamp};
 
 use super::form::QuestionView;
@@ -34,13 +33,13 @@ pub(crate) struct Closed {
 pub(crate) struct Entry {
     pub question: QuestionView,
     /// The prompt, cut for a list.
-    pub prompt: String,
+    pub prompt: Html,
     /// What was answered, where there are several questions.
     pub what: Option<Html>,
     /// No option was chosen and nothing typed: what that means.
     pub empty: Option<Html>,
     /// The answer's own words.
-    pub own_words: Option<String>,
+    pub own_words: Option<Html>,
 }
 
 /// A text that was typed and not sent.
@@ -73,8 +72,8 @@ impl Closed {
                 Entry {
                     empty: (several && bare).then(|| what.clone()),
                     what: several.then_some(what),
-                    prompt: shown(&html::short(&question.prompt, 2 * WHAT)),
-                    own_words: answer.and_then(|answer| answer.free_text.as_deref()).map(shown),
+                    prompt: Html::shown(&html::short(&question.prompt, 2 * WHAT)),
+                    own_words: answer.and_then(|answer| answer.free_text.as_deref()).map(Html::shown),
                     question: view,
                 }
             })

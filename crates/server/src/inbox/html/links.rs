@@ -1,6 +1,6 @@
 //! Links in the texts of others: http and https alone, each shown as where it really leads.
 
-use chips_protocol::text::{is_bidi_control, shown};
+use chips_protocol::text::is_bidi_control;
 use url::Url;
 
 use super::Html;
@@ -12,14 +12,14 @@ pub(crate) fn linked(text: &str) -> Html {
     while let Some(begin) = next_scheme(rest) {
         let (before, after) = rest.split_at(begin);
         let (candidate, behind) = after.split_at(extent(after));
-        html.push_text(&shown(before));
+        html.push_shown(before);
         match Link::of(candidate) {
             Some(link) => link.push_to(&mut html),
-            None => html.push_text(&shown(candidate)),
+            None => html.push_shown(candidate),
         }
         rest = behind;
     }
-    html.push_text(&shown(rest));
+    html.push_shown(rest);
     html
 }
 
@@ -49,7 +49,7 @@ fn extent(text: &str) -> usize {
     let mut address = &text[..end.unwrap_or(text.len())];
     loop {
         let open = address.matches('(').count() >= address.matches(')').count();
-        match address.strip_suffix(|c: char| ".,;:!?'’*_".contains(c) || (c == ')' && !open)) {
+        match address.strip_suffix(|c: char| ".,;:!?…'’*_".contains(c) || (c == ')' && !open)) {
             Some(shorter) => address = shorter,
             None => return address.len(),
         }
@@ -96,7 +96,7 @@ impl<'a> Link<'a> {
         }
         html.0.push_str("</span>");
         for part in self.path.split_inclusive(['/', '?', '&', '=', '#', '-', '_', '.', ',', ';']) {
-            html.push_text(&shown(part));
+            html.push_shown(part);
             html.0.push_str("<wbr>");
         }
         html.0.push_str("</a>");
@@ -127,6 +127,7 @@ mod tests {
     fn addresses_are_links_that_show_where_they_lead() {
         for (text, href, read) in [
             ("see https://a.example/x?y=1#z.", "https://a.example/x?y=1#z", "https://a.example/x?y=1#z"),
+            ("https://a.example/x… or", "https://a.example/x", "https://a.example/x"),
             ("(http://a.example)", "http://a.example/", "http://a.example"),
             ("HTTPS://A.Example/Q", "https://a.example/Q", "https://a.example/Q"),
             ("https://a.example/wiki/X_(y)!", "https://a.example/wiki/X_(y)", "https://a.example/wiki/X_(y)"),
@@ -173,7 +174,7 @@ mod tests {
     fn what_stands_around_a_link_is_escaped() {
         let html = linked("<b> https://a.example/?a=1&b='2' <i>\u{2066}").to_string();
         assert!(
-            html.starts_with("&lt;b&gt; <a ") && html.ends_with("</a>&#39; &lt;i&gt;\\u{2066}")
+            html.starts_with("&lt;b&gt; <a ") && html.ends_with("</a>&#39; &lt;i&gt;<bdi dir=\"ltr\">\\u{2066}</bdi>")
                 || html.contains("&amp;b="),
             "{html}"
         );

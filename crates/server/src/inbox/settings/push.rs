@@ -5,13 +5,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chips_core::notify::Channel;
-use chips_protocol::text::shown;
 use chips_store::{Endpoint, NewEndpoint};
 use serde_json::json;
 use url::Url;
 
 use super::told::ADDRESS;
 use super::{open, unwritten};
+use crate::inbox::html::Html;
 use crate::inbox::page::{Person, Visit};
 use crate::inbox::words::{Words, fill};
 use crate::state::AppState;
@@ -23,11 +23,13 @@ pub(super) fn is_here(endpoint: &Endpoint, person: &Person) -> bool {
 }
 
 /// What a browser's device is called, from the words that its session has for it.
-pub(in crate::inbox) fn device_name(name: &str, w: &Words) -> String {
+pub(in crate::inbox) fn device_name(name: &str, w: &Words) -> Html {
     match name.split_once(" on ") {
-        _ if name.is_empty() => w.unknown_device.to_owned(),
-        Some((browser, system)) => fill(w.device, &[("browser", &shown(browser)), ("system", &shown(system))]),
-        None => shown(name),
+        _ if name.is_empty() => Html::text(w.unknown_device),
+        Some((browser, system)) => {
+            Html::phrase(w.device, &[("browser", Html::shown(browser)), ("system", Html::shown(system))])
+        }
+        None => Html::shown(name),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use chips_core::Who;
 use chips_core::notify::{Channel, GRACE_LIMIT, Outcome, Preferences, Quiet};
 use chips_protocol::api::{Me, Tier};
-use chips_protocol::text::{check_name, shown};
+use chips_protocol::text::check_name;
 use chips_protocol::{PersonId, SpaceId};
 use chips_store::{Endpoint, NewEndpoint};
 use url::Url;
@@ -54,7 +54,7 @@ pub(super) struct Told {
 pub(super) struct EndpointRow {
     pub endpoint_id: i64,
     pub channel: &'static str,
-    pub name: String,
+    pub name: Html,
     pub since: Html,
     pub trouble: Option<Html>,
     /// What became of a test message.
@@ -118,7 +118,7 @@ pub(super) struct TierRow {
 
 pub(super) struct SpaceRow {
     pub id: String,
-    pub name: String,
+    pub name: Html,
     pub muted: bool,
 }
 
@@ -198,7 +198,7 @@ impl Told {
                 .iter()
                 .map(|space| {
                     let id = space.id.to_string();
-                    SpaceRow { muted: when.muted.contains(&id), name: shown(&space.name), id }
+                    SpaceRow { muted: when.muted.contains(&id), name: Html::shown(&space.name), id }
                 })
                 .collect(),
             when,
@@ -228,7 +228,7 @@ fn row(endpoint: &Endpoint, tested: Option<Html>, person: &Person) -> EndpointRo
         channel: called(endpoint.channel, w),
         name: match endpoint.channel {
             Channel::WebPush => device_name(&endpoint.name, w),
-            _ => shown(&endpoint.name),
+            _ => Html::shown(&endpoint.name),
         },
         here: is_here(endpoint, person),
         since: Html::phrase(w.endpoint_since, &[("when", since)]),

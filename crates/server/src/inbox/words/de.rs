@@ -45,6 +45,8 @@ pub(super) static WORDS: Words = Words {
     send_partial: "Nur das Beantwortete senden",
     kept_for: "Nicht gesendet, zu „{what}“:",
     also_typed: "Du hast eine Möglichkeit gewählt, darum wurde dieser Text nicht gesendet:",
+    tap_or_text: "Der Pfeil sendet deinen Text. Tippst du eine Möglichkeit an, wird stattdessen sie gesendet.",
+    draft: "Dein Text bleibt hier. Gesendet wird stattdessen, was du gewählt hast.",
 
     until: "um {t}",
     waits_for_you: "{who} wartet auf dich",
@@ -104,8 +106,12 @@ pub(super) static WORDS: Words = Words {
     choose_first: "Es ist noch nichts gewählt. Wähle eine Möglichkeit und sende dann.",
     choose_first_many: "Es ist noch nichts beantwortet. Beantworte mindestens eine Frage und sende dann.",
     none_and_some: "Du hast „Nichts davon“ gewählt und noch etwas anderes. Nimm eins von beiden zurück.",
-    which_one: "Du hast eine Möglichkeit gewählt und etwas geschrieben. Diese Frage nimmt eins von beiden: Nimm die Wahl zurück \
-                oder wähle „Etwas anderes“.",
+    which_one: "Du hast eine Möglichkeit angetippt und einen Text geschrieben. Nur eins von beiden kann gesendet werden, darum wurde \
+                noch nichts gesendet. Welches?",
+    which_one_many: "Du hast eine Möglichkeit gewählt und daneben einen Text geschrieben. Nur eins von beiden kann gesendet werden, darum \
+                     wurde noch nichts gesendet. So ist es die Möglichkeit; für den Text wähle den Kreis daneben. Dann sende noch einmal.",
+    send_this: "{what} senden",
+    send_text: "Meinen Text senden",
     partial: Count(
         "",
         "1 Frage ist nicht beantwortet. Wer fragt, bekommt deine Antworten; der Rest bleibt für immer unbeantwortet.",
@@ -320,9 +326,9 @@ pub(super) static WORDS: Words = Words {
         unsent: "Noch nicht gesendet. Es geht hinaus, sobald Chips erreichbar ist.",
         retry: "Jetzt versuchen",
         undo: "Rückgängig",
-        undo_in: "„{what}“ wird in {s} s gesendet",
+        undo_in: "„\u{2068}{what}\u{2069}“ wird in {s} s gesendet",
         undo_said: "„{what}“ wird gesendet. Escape macht es rückgängig.",
-        overtaken: "„{what}“ wartete noch auf das Rückgängigmachen und wurde nicht gesendet: Du hast woanders geantwortet.",
+        overtaken: "„\u{2068}{what}\u{2069}“ wartete noch auf das Rückgängigmachen und wurde nicht gesendet: Du hast woanders geantwortet.",
         undone: "Nicht gesendet: {what}",
         gone: "Du kannst diese Frage nicht mehr sehen.",
         busy: "Chips kann gerade nicht schreiben. Es wird von selbst noch einmal versucht.",
@@ -333,10 +339,9 @@ pub(super) static WORDS: Words = Words {
         copy: "Kopieren",
         copied: "Kopiert",
         discard: "Verwerfen",
-        push_failed: "Das ging nicht: {what}",
+        push_failed: "Das ging nicht: \u{2068}{what}\u{2069}",
         arrived: "Neue Frage: {what}",
         closed: "Abgeschlossen: {what}",
-        draft: "Dein Text bleibt hier. Gesendet wird stattdessen, was du gewählt hast.",
         waits: Count("Nichts wartet auf dich", "1 Frage wartet auf dich", "{n} Fragen warten auf dich"),
         also: Count("", "1 weitere geht ohne dich weiter", "{n} weitere gehen ohne dich weiter"),
     },
