@@ -242,7 +242,6 @@ mod tests {
             ("postgres://a:p@secret@b/c", "%40"),
             ("postgres://a:p/secret@b/c", "%2F"),
             ("postgres://a:p?secret@b/c", "%3F"),
-            ("postgres://a:p%zzsecret@b/c", "percent"),
         ] {
             let told = Database::parse(url).err().unwrap();
             assert!(told.contains(said) && !told.contains("secret"), "{told}");
