@@ -445,7 +445,10 @@ impl Engine {
                 let reason = format!("the disk is full ({} KiB are left)", free >> 10);
                 Err(WriteError::Unavailable { reason, retry_after_s: 5 })
             }
-            _ => Ok(()),
+            _ => {
+                self.inner.shared.figures.writable.store(true, Ordering::Relaxed);
+                Ok(())
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A copy of the whole store in one file, made while a server writes, and the way back.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::error::OpenError;
 use crate::sqlite::file::{self, Layout, Purpose};
 use crate::sqlite::folder::{self, Hold};
+use crate::sqlite::scrub;
 
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,11 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
             target,
             "Chips gives its own files in the data folder such names; give another, best in another folder",
         ));
+    }
+    // What one before this did not live to finish is of no use to anybody, and found by nobody.
+    let beside = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for abandoned in scrub::abandoned_copies(beside).unwrap_or_default() {
+        remove(&abandoned)?;
     }
     let partial = Partial::beside(target)?;
     file::copy(&source, partial.path()).map_err(|error| file::told(target, &error))?;
@@ -116,11 +122,15 @@ fn verify(path: &Path) -> Result<Backup, OpenError> {
     if found.is_dir() {
         return Err(told(path, "this is a folder; name the file that `chips backup` wrote"));
     }
+    if !found.is_file() {
+        return Err(told(path, "this is no regular file; name the file that `chips backup` wrote"));
+    }
     let bytes = found.len();
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(sqlite)?;
     if file::layout_of(path, &connection)? == Layout::None {
         return Err(told(path, "this is no backup of Chips: there is nothing in it"));
     }
+    whole(path, bytes)?;
     let check: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
     if check != "ok" {
         return Err(told(path, format_args!("the copy is damaged: {check}")));
@@ -139,6 +149,39 @@ fn verify(path: &Path) -> Result<Backup, OpenError> {
     };
     let (events, log) = read().map_err(sqlite)?;
     Ok(Backup { bytes, events: events.unsigned_abs(), log })
+}
+
+/// Looks whether a file is as long as its header says (<https://www.sqlite.org/fileformat.html>, section 1.3), and has all that belongs
+/// to it in itself: SQLite reads what is there as far as it gets.
+fn whole(path: &Path, bytes: u64) -> Result<(), OpenError> {
+    let mut header = [0; 100];
+    // What is too short to have one is told as what it is when it is opened.
+    if File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_err()
+        || !header.starts_with(b"SQLite format 3\0")
+    {
+        return Ok(());
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    if header[18] == 2 {
+        return Err(told(
+            path,
+            "this is the database file of a data folder, without what its server has beside it; copy the whole folder while no \
+             server runs, or use what `chips backup` makes",
+        ));
+    }
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let said = page * u64::from(number(28));
+    // Old versions of SQLite leave the length out; then the two counters differ.
+    if number(24) == number(92) && said != bytes {
+        return Err(told(
+            path,
+            format_args!("the copy is not whole: it has {bytes} of {said} bytes; copy it here once more"),
+        ));
+    }
+    Ok(())
 }
 
 /// What must not come back with a backup.

@@ -393,19 +393,17 @@ impl Writer {
     }
 
     fn tell_each(&self, tasks: &mut Vec<Box<dyn Task>>, errors: Vec<Option<Error>>) {
-        let mut written = true;
         for (task, error) in tasks.drain(..).zip(errors.into_iter().chain(std::iter::repeat_with(|| None))) {
             match error {
                 None => task.tell(Ok(())),
                 Some(error) => {
-                    written = false;
+                    self.shared.figures.writable.store(false, Ordering::Relaxed);
                     let warn = || tracing::warn!(%error, "a job could not be written");
                     task.span().map_or_else(warn, |span| span.in_scope(warn));
                     task.tell(Err(unavailable(&error)));
                 }
             }
         }
-        self.shared.figures.writable.store(written, Ordering::Relaxed);
     }
 
     fn tell_all(&self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
@@ -502,6 +500,10 @@ impl Writer {
         shared.figures.commits.fetch_add(1, Ordering::Relaxed);
         shared.figures.jobs.fetch_add(jobs as u64, Ordering::Relaxed);
         shared.figures.group_size.observe(jobs as u64);
+        // A commit of nothing, or of what fitted into pages that are free already, says nothing about the next ask.
+        if self.staged.effects.iter().any(|effect| matches!(effect, Effect::Appended(..))) {
+            shared.figures.writable.store(true, Ordering::Relaxed);
+        }
         if shared.node.is_some() {
             node::committed(&self.connection, shared, &self.state, std::mem::take(&mut self.staged.effects));
             return;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use super::file::APPLICATION_ID;
 use super::folder;
@@ -63,8 +65,29 @@ pub(crate) fn own_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
             found.push(entry.path());
         }
     }
+    found.extend(abandoned_copies(dir)?);
     found.sort();
+    found.dedup();
     Ok(found)
+}
+
+/// Copies in this folder that a process began and did not live to finish.
+pub(crate) fn abandoned_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if maker(&path).is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH)) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The process that makes the copy that this file will be, or belongs to: `NAME.PID.part`, perhaps with SQLite's journal.
+fn maker(path: &Path) -> Option<Pid> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix("-journal").unwrap_or(name).strip_suffix(".part")?;
+    Pid::from_raw(name.rsplit_once('.')?.1.parse().ok()?)
 }
 
 /// Databases of Chips within the folder that are not its own: backups that somebody put there.
@@ -72,7 +95,7 @@ pub(crate) fn other_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let own: Vec<_> = own_copies(dir)?.into_iter().chain([folder::database(dir)]).collect();
     let mut found = Vec::new();
     look_through(dir, &mut |path| {
-        if !own.iter().any(|own| own == path) && is_database(path) {
+        if !own.iter().any(|own| own == path) && (is_database(path) || maker(path).is_some()) {
             found.push(path.to_owned());
         }
     })?;

@@ -1,6 +1,8 @@
 //! Copies of the store: made while it is written, checked, restored into a new history; and the one that is kept before an
 //! older file is brought to this version's layout.
 
+use std::path::Path;
+
 use chips_core::notify::{Channel, Kind};
 use chips_protocol::api::AskState;
 use chips_store::admin::{self, Admin, Keep, back_up, restore};
@@ -183,7 +185,14 @@ async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
     assert!(text.contains("no database of Chips"), "{text}");
     assert!(with("empty", b"").contains("no backup of Chips"));
     let cut = with("cut", &bytes[..bytes.len() / 2]);
-    assert!(cut.contains("damaged") || cut.contains("malformed"), "{cut}");
+    assert!(cut.contains("damaged") || cut.contains("malformed") || cut.contains("not whole"), "{cut}");
+    for short in [1, 100, 4_095] {
+        let cut = with("short", &bytes[..bytes.len() - short]);
+        assert!(cut.contains("not whole"), "{cut}");
+    }
+    // A server has more beside this file than stands in it.
+    let alone = with("alone", &std::fs::read(dir.path().join("chips.db")).unwrap());
+    assert!(alone.contains("chips backup"), "{alone}");
     let mut broken = bytes.clone();
     let middle = broken.len() / 2;
     broken[middle..middle + 4096].fill(0xff);
@@ -203,6 +212,30 @@ async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
     assert!(matches!(restore(&file, &foreign, ALL), Err(OpenError::Foreign { .. })));
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{left:?}");
+}
+
+#[tokio::test]
+async fn what_a_backup_began_that_did_not_live_to_finish_is_cleared_away_by_the_next_and_by_an_erasure() {
+    let (dir, world) = world_in_folder().await;
+    let gone =
+        std::process::Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
+    let backups = tempfile::tempdir().unwrap();
+    let left = |folder: &Path| {
+        ["part", "part-journal"].map(|end| {
+            let path = folder.join(format!("old.db.{gone}.{end}"));
+            // The first page comes last.
+            std::fs::write(&path, [0; 8192]).unwrap();
+            path
+        })
+    };
+    let (there, here) = (left(backups.path()), left(dir.path()));
+    let running = backups.path().join(format!("now.db.{}.part", std::process::id()));
+    std::fs::write(&running, b"").unwrap();
+    back_up(dir.path(), &backups.path().join("new.db")).unwrap();
+    assert!(there.iter().all(|path| !path.exists()) && running.exists());
+    let copies = chips_store::admin::copies(dir.path()).unwrap();
+    assert_eq!((copies.own, copies.others), (here.to_vec(), vec![]));
+    drop(world);
 }
 
 /// The first layout, as the first version made it.

@@ -94,6 +94,11 @@ async fn on_a_full_disk_writes_are_refused_reading_goes_on_and_writes_come_back_
         matches!(world.store.ready().await, Err(WriteError::Unavailable { retry_after_s, .. }) if retry_after_s > 0)
     );
     assert!(!world.store.stats().await.unwrap().writable);
+    // What commits without a new event, such as looking for messages to plan, takes nothing of that back.
+    let commits = world.store.stats().await.unwrap().commits;
+    world.store.claim_notices(1).await.unwrap();
+    let stats = world.store.stats().await.unwrap();
+    assert!(stats.commits > commits && !stats.writable);
     assert_eq!(world.shown(first).await.state, AskState::Open);
     assert_eq!(world.log(&world.person).await.len() as u64, written);
 
