@@ -1,6 +1,7 @@
 //! The data folder as the commands see it: which one, how to name it in a command to copy, and the small files that
 //! `serve` leaves in it for administration.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -12,6 +13,8 @@ use chips_store::{Database, Location};
 use etcetera::BaseStrategy;
 use url::Url;
 
+use crate::output;
+
 /// Where the server listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
 
@@ -20,13 +23,22 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
 pub struct DataArgs {
     /// The data folder [default: chips in the user's data folder]
     #[arg(long, env = "CHIPS_DATA", value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// The PostgreSQL database instead of a data folder: postgres://USER@HOST/NAME
-    #[arg(long, env = "CHIPS_DATABASE", value_name = "URL", hide_env_values = true)]
-    pub database: Option<String>,
-    /// A file that holds the URL of the database: what stands on a command line others can read
-    #[arg(long, env = "CHIPS_DATABASE_FILE", value_name = "FILE", conflicts_with = "database")]
-    pub database_file: Option<PathBuf>,
+    data: Option<PathBuf>,
+    /// The PostgreSQL database instead of a data folder: postgres://USER@HOST/NAME [env: CHIPS_DATABASE=]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// A file that holds the URL of the database: what stands on a command line others can read [env: CHIPS_DATABASE_FILE=]
+    #[arg(long, value_name = "FILE", conflicts_with = "database")]
+    database_file: Option<PathBuf>,
+}
+
+/// The variables that name a database where no flag does.
+const DATABASE: &str = "CHIPS_DATABASE";
+const DATABASE_FILE: &str = "CHIPS_DATABASE_FILE";
+
+/// A variable of the environment. An empty one says nothing.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// A data folder; or a database, beside which a folder has the small files of this machine.
@@ -40,7 +52,44 @@ pub struct Folder {
 impl DataArgs {
     /// Whether a folder or a database was named, on the command line or by the environment.
     pub fn is_said(&self) -> bool {
-        self.data.is_some() || self.database.is_some() || self.database_file.is_some()
+        self.data.is_some()
+            || self.database.is_some()
+            || self.database_file.is_some()
+            || variable(DATABASE).or_else(|| variable(DATABASE_FILE)).is_some()
+    }
+
+    /// The file that a flag or the environment names for the URL of the database.
+    pub fn database_file(&self) -> Option<PathBuf> {
+        let unsaid = self.database.is_none() && variable(DATABASE).is_none();
+        let kept = || variable(DATABASE_FILE).filter(|_| unsaid).map(PathBuf::from);
+        self.database_file.clone().or_else(kept)
+    }
+
+    /// The database that a flag names, else the environment.
+    fn database(&self) -> anyhow::Result<Option<Database>> {
+        let url = |from: &str, url: &str| Database::parse(url).map_err(|reason| anyhow::anyhow!("{from}: {reason}"));
+        if let Some(given) = &self.database {
+            let database = url("--database", given)?;
+            if database.has_password() {
+                output::note(
+                    "--database: its password stands in the arguments, which everybody on this machine can read; say \
+                     --database-file or CHIPS_DATABASE_FILE",
+                );
+            }
+            return Ok(Some(database));
+        }
+        if let Some(file) = &self.database_file {
+            return database_in(file).map(Some);
+        }
+        match (variable(DATABASE), variable(DATABASE_FILE)) {
+            (Some(_), Some(_)) => anyhow::bail!("{DATABASE} and {DATABASE_FILE} are both set; keep one of them"),
+            (Some(given), None) => {
+                let given = given.to_str().with_context(|| format!("{DATABASE} holds bytes that are no UTF-8"))?;
+                url(DATABASE, given).map(Some)
+            }
+            (None, Some(file)) => database_in(Path::new(&file)).map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
     /// The folder that was named, else the user's own.
@@ -48,12 +97,7 @@ impl DataArgs {
     /// # Errors
     /// None was named and the user has no home, or the URL of a database is none.
     pub fn folder(&self) -> anyhow::Result<Folder> {
-        let database = match (&self.database, &self.database_file) {
-            (Some(url), _) => Some(Database::parse(url).map_err(|reason| anyhow::anyhow!("--database: {reason}"))?),
-            (None, Some(file)) => Some(database_in(file).map_err(anyhow::Error::msg)?),
-            (None, None) => None,
-        };
-        Ok(Folder { database, ..Folder::of(self.data.as_deref())? })
+        Ok(Folder { database: self.database()?, ..Folder::of(self.data.as_deref())? })
     }
 }
 
@@ -61,10 +105,14 @@ impl DataArgs {
 ///
 /// # Errors
 /// The file can't be read, or holds something else.
-fn database_in(file: &Path) -> Result<Database, String> {
-    let told = |reason: String| format!("{}: {reason}", file.display());
+fn database_in(file: &Path) -> anyhow::Result<Database> {
+    let told = |reason: String| anyhow::anyhow!("{}: {reason}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| told(error.to_string()))?;
-    Database::parse(text.trim()).map_err(told)
+    let text = text.trim();
+    if text.contains(char::is_whitespace) {
+        return Err(told("it must hold the URL of the database and nothing else".to_owned()));
+    }
+    Database::parse(text).map_err(told)
 }
 
 impl Folder {

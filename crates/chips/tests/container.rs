@@ -83,6 +83,7 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -o remount,bind,ro "$root"
 mount --bind "$volume" "$root/data"
+mount --bind "$volume-backups" "$root/backups"
 python3 -c 'import fcntl, socket, struct
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh14x", b"lo", 0x1 | 0x40))'
 exec setpriv --no-new-privs --bounding-set=-all,+setuid,+setgid,+sys_chroot chroot --userspec="$user" --groups= "$root" "$@"
@@ -113,6 +114,7 @@ fn the_image_starts_on_a_root_that_can_not_be_written_and_becomes_healthy() {
     // A new volume is as the image's folder is.
     let volume = folder.path().join("volume");
     image::copy(&image.root.join("data"), &volume);
+    image::copy(&image.root.join("backups"), &folder.path().join("volume-backups"));
     let start = [image.entrypoint.as_slice(), &image.command].concat();
 
     // Nobody serves plain http to the world by accident.
@@ -158,7 +160,7 @@ fn the_image_starts_on_a_root_that_can_not_be_written_and_becomes_healthy() {
     // Administered as the manual of installation says, by the binary's name alone.
     let people = into(&words("chips person list"), true);
     assert!(String::from_utf8_lossy(&people.stdout).contains("Owner"), "{}", String::from_utf8_lossy(&people.stderr));
-    let backup = into(&words("chips backup /data/copy.db"), true);
+    let backup = into(&words("chips backup /backups/copy.db"), true);
     assert!(backup.status.success(), "{}", String::from_utf8_lossy(&backup.stderr));
 
     process.signal(Signal::TERM);

@@ -9,8 +9,8 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Characters that a number of the caller's may have at least and at most.
 const LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
-/// How all tokens of Chips begin: whatever has that in it is no number.
-const TOKEN: &str = "chips_";
+/// How all tokens of Chips begin, and the keys of webhooks: whatever has that in it is no number.
+const SECRETS: [&str; 2] = ["chips_", "whsec_"];
 
 /// Gives each request a number that is in its reply and in every line of the log that belongs to it. Not guessable, and
 /// not to be relied on for anything else.
@@ -54,7 +54,7 @@ impl RequestIds {
 fn is_well_formed(id: &str) -> bool {
     LENGTH.contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
-        && !id.contains(TOKEN)
+        && !SECRETS.iter().any(|secret| id.contains(secret))
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(with(&[good.as_bytes()]), good);
         }
         let long = "x".repeat(65);
-        let bad: [&[u8]; 9] = [
+        let bad: [&[u8]; 10] = [
             b"",
             b"short",
             long.as_bytes(),
@@ -87,6 +87,7 @@ mod tests {
             "umlaut\u{e4}\u{2028}".as_bytes(),
             b"chips_hk_0123456789abcdef",
             b"x-chips_uk_0123456789",
+            b"whsec_0123456789abcdef",
         ];
         for bad in bad {
             let own = with(&[bad]);

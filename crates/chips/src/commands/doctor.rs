@@ -21,7 +21,7 @@ use crate::adapters::claude_code::settings;
 use crate::adapters::opencode;
 use crate::config::{self, Connection};
 use crate::folder::{Folder, shell_word};
-use crate::server_config::{self, FileArg, Flags, Reading, Settings};
+use crate::server_config::{self, FileArg, Flags, Reading};
 use crate::{args, exit, folder, output, runtime};
 
 /// How long a server may take to say whether it is ready. It waits for a lock itself before it says that it is not.
@@ -143,7 +143,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let file = args.server.file();
     let reading = server_config::read(file.as_deref(), &Flags::default());
     let folder = match &reading.settings {
-        Ok(Settings { data: Some(data), .. }) if !args.data.is_said() => Folder::of(Some(data))?,
+        Ok(settings) if !args.data.is_said() => {
+            Folder::of(settings.data.as_deref())?.with_database(settings.database.clone())
+        }
         _ => args.data.folder()?,
     };
     if !args.ready {
@@ -329,7 +331,16 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
         }
         Err(error) => {
             // A server that holds it may still say more.
-            findings.wrong(DATA, error.to_string(), "restore it from a backup, or name another with --data");
+            let mend = match &error {
+                admin::AdminError::Open(OpenError::Io { .. }) => {
+                    "see that this user may write the folder and its files, and that its disk takes writes"
+                }
+                admin::AdminError::Open(OpenError::Foreign { .. }) => {
+                    "where a newer version wrote it, use that one; where it is damaged, restore it from a backup into another folder"
+                }
+                _ => "restore it from a backup, or name another with --data",
+            };
+            findings.wrong(DATA, error.to_string(), mend);
         }
     }
     server(folder, findings).await;

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chips_store::admin::{self, Batch, How, Moved, MovedLog, MovedTable, Phase, Progress};
@@ -22,31 +21,20 @@ use crate::{args, exit, output};
     "chips migrate --data /srv/chips --database-file /run/secrets/chips-database --json",
 ))]
 pub struct Args {
-    /// The data folder to move [default: chips in the user's data folder]
-    #[arg(long, env = "CHIPS_DATA", value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// The PostgreSQL database to move it into: postgres://USER@HOST/NAME
-    #[arg(
-        long,
-        env = "CHIPS_DATABASE",
-        value_name = "URL",
-        hide_env_values = true,
-        required_unless_present = "database_file"
-    )]
-    database: Option<String>,
-    /// A file that holds the URL of the database: what stands on a command line others can read
-    #[arg(long, env = "CHIPS_DATABASE_FILE", value_name = "FILE", conflicts_with = "database")]
-    database_file: Option<PathBuf>,
+    #[command(flatten)]
+    place: DataArgs,
     #[command(flatten)]
     json: args::Json,
 }
 
 /// Runs it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { data, database, database_file, json } = args;
-    let file = database_file.clone();
-    let folder = DataArgs { data, database, database_file }.folder()?;
-    let database = folder.database().ok_or_else(|| anyhow::anyhow!("name the database with --database"))?;
+    let Args { place, json } = args;
+    let folder = place.folder()?;
+    let Some(database) = folder.database() else {
+        output::error("name the database that the folder moves into, with --database or --database-file");
+        return Ok(exit::USAGE.into());
+    };
     let mut shown = Shown::new();
     let moved = admin::migrate(folder.path(), database, Batch::default(), &mut |progress| shown.show(progress));
     drop(shown);
@@ -58,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(exit::DONE.into());
     }
     output::text(told(&moved))?;
-    let serve = match file {
+    let serve = match place.database_file() {
         Some(file) => format!(" --database-file {}", shell_word(&file.to_string_lossy())),
         // One with a password is in the environment, and stays there.
         None if database.has_password() => String::new(),

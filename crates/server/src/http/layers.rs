@@ -111,7 +111,8 @@ pub async fn outer(State(state): State<AppState>, mut request: Request, next: Ne
     let status = response.status();
     let code = error.as_ref().map(|error| error.problem().code);
     state.metrics.request(method, route, class, status.as_u16(), began.elapsed().as_secs_f64());
-    if let Some(code) = code {
+    // Who asks whether the server is ready is answered, and not refused: that it is not is a figure of its own.
+    if let Some(code) = code.filter(|_| route != "/readyz") {
         state.metrics.problem(code);
     }
     line.answer = Some((status, code));
@@ -202,7 +203,10 @@ fn wrong_host(state: &AppState, request: &Request) -> Option<ApiError> {
     // A target with an authority wins over the header (RFC 9112, section 3.2.2); whoever sends two names gets neither.
     let target = request.uri().authority().map(|authority| authority.as_str());
     [Some(host), target].into_iter().flatten().find(|named| !state.hosts.admits(named, local)).map(|named| {
-        tracing::debug!(?named, "a request for another host");
+        // It is the caller's text: what is no name of a host may be anything, a token that was put into the wrong place too.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']');
+        let host = if named.len() <= 253 && named.bytes().all(plain) { named } else { "(not a name)" };
+        tracing::debug!(host, "a request for another host");
         refuse(
             "start `chips serve` with `--allow-host NAME` to have it answer for another name than its listen address \
              and its public URL"

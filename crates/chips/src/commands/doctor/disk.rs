@@ -78,8 +78,8 @@ fn room(free: u64, database: u64, findings: &mut Findings) {
             DATA,
             format!("its disk has {} left; at least {} are needed", bytes(free), bytes(LITTLE_ROOM)),
             format!(
-                "make room, best as much as the database has ({}), so that a copy fits too; until then writes are refused with 503, and \
-                 go on by themselves after",
+                "make room, best as much as the database has ({}), so that a copy fits too; once nothing is left, writes are refused with 503, and \
+                 go on by themselves when there is room again",
                 bytes(database)
             ),
         );
