@@ -27,6 +27,8 @@ const CLOSED: usize = 30;
 struct RunPage {
     shell: Shell,
     title: Html,
+    /// Whether the title fills a phone at the size of the others.
+    long: bool,
     state: &'static str,
     who: Option<Who>,
     started: Html,
@@ -86,6 +88,7 @@ pub(crate) async fn show(
         &RunPage {
             shell: person.shell(&shown(title), PageName::Run),
             title: Html::shown(title),
+            long: title.chars().count() > 80,
             state: if run.state == RunState::Live { "live" } else { "ended" },
             who: open.iter().chain(&closed.asks).next().map(|ask| Who::of(&ask.asker)),
             started: at(w.run_started, run.started_at),
