@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -10,6 +11,9 @@ use crate::error::OpenError;
 use crate::sqlite::file::{self, Layout, Purpose};
 use crate::sqlite::folder::{self, Hold};
 use crate::sqlite::scrub;
+
+/// How long nothing was written to a copy before it counts as left behind.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,13 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
     // What one before this did not live to finish is of no use to anybody, and found by nobody.
     let beside = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for abandoned in scrub::abandoned_copies(beside).unwrap_or_default() {
-        remove(&abandoned)?;
+        // Where several machines, or containers, share a folder, a process of another one can't be seen from here.
+        let old = fs::metadata(&abandoned).and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if old.is_some_and(|old| old > ABANDONED_AFTER)
+            && let Err(error) = remove(&abandoned)
+        {
+            tracing::warn!(%error, "what an earlier backup left unfinished stays");
+        }
     }
     let partial = Partial::beside(target)?;
     file::copy(&source, partial.path()).map_err(|error| file::told(target, &error))?;

@@ -231,6 +231,13 @@ async fn what_a_backup_began_that_did_not_live_to_finish_is_cleared_away_by_the_
     let (there, here) = (left(backups.path()), left(dir.path()));
     let running = backups.path().join(format!("now.db.{}.part", std::process::id()));
     std::fs::write(&running, b"").unwrap();
+    // One that was written a moment ago may be another machine's, which works in the same folder.
+    back_up(dir.path(), &backups.path().join("newer.db")).unwrap();
+    assert!(there.iter().all(|path| path.exists()));
+    for path in &there {
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    }
     back_up(dir.path(), &backups.path().join("new.db")).unwrap();
     assert!(there.iter().all(|path| !path.exists()) && running.exists());
     let copies = chips_store::admin::copies(dir.path()).unwrap();
