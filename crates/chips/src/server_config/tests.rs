@@ -146,7 +146,7 @@ fn a_wrong_value_is_refused_with_what_was_found_and_what_is_right() {
             "listen = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"",
             "chips.toml:2:1: listen stands above already; keep one of them",
         ),
-        ("[smtp]\nport = 25\n[mcp]\n[smtp]\n", "chips.toml:4:1: [smtp] stands above already"),
+        ("[smtp]\nport = 25\n[mcp]\n[smtp]\n", "chips.toml:4:2: smtp stands above already"),
         ("listen = ", "chips.toml:1:"),
     ] {
         assert!(fault(file).contains(said), "{}", fault(file));

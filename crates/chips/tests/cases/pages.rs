@@ -105,7 +105,8 @@ fn m26_what_turns_reading_round_is_shown_escaped() {
     let ask = scene.asked(&scene.harness.event(&scene.harness.open_run(), ask_with(&[fields])));
     for path in ["/".to_owned(), page_path(&ask)] {
         let page = browser.visit(&path).text();
-        let page = unescape(&page);
+        // Chips' own words keep apart what the page's script puts into them.
+        let page = unescape(&page).replace("\u{2068}{what}\u{2069}", "{what}");
         assert!(page.contains("gpj.tnuocca"), "{path}");
         assert!(page.contains("\\u{202e}") || page.to_lowercase().contains("u+202e"), "{path}: {page}");
         for hidden in ['\u{202e}', '\u{202c}', '\u{2066}', '\u{2069}'] {
