@@ -89,7 +89,7 @@ pub struct Listed {
     pub note: String,
 }
 
-pub use copy::{Backup, Keep, back_up, is_within, restore};
+pub use copy::{Backup, Keep, back_up, give_up, is_within, restore};
 pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
 pub use lists::Unheard;

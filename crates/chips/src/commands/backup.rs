@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use chips_store::admin;
 use serde_json::json;
 
-use crate::{args, exit, folder, output};
+use crate::{args, exit, folder, output, runtime};
 
 /// Copy everything into one file, while the server runs
 ///
@@ -36,7 +36,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
              `pg_basebackup` and an archive of the write-ahead log lead back to any moment (docs/scaling.md)"
         );
     }
-    let made = admin::back_up(folder.path(), &args.file)?;
+    let made = runtime::block_on(async {
+        let told_to_end = runtime::signalled()?;
+        let (dir, file) = (folder.path().to_owned(), args.file.clone());
+        let copying = tokio::task::spawn_blocking(move || admin::back_up(&dir, &file));
+        tokio::select! {
+            biased;
+            made = copying => Ok(Some(made??)),
+            () = told_to_end => Ok(None),
+        }
+    })?;
+    let Some(made) = made else {
+        admin::give_up(&args.file);
+        output::error("interrupted: there is no copy");
+        return Ok(exit::INTERRUPTED.into());
+    };
     let file = args.file.to_string_lossy();
     if args.json.json {
         output::json(&json!({ "file": file, "bytes": made.bytes, "events": made.events, "log": made.log }))?;

@@ -102,3 +102,35 @@ fn sessions_come_back_or_stay_behind_as_the_flag_says_and_tokens_come_back() {
         serve.stop();
     }
 }
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_backup_that_is_told_to_end_leaves_nothing_behind() {
+    use rustix::process::Signal;
+
+    use crate::support::process::Process;
+    use crate::support::{LIMIT, until};
+
+    let folder = Folder::new();
+    let copies = folder.path().join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    let left = || std::fs::read_dir(&copies).unwrap().map(|found| found.unwrap().file_name()).collect::<Vec<_>>();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut command = folder.chips();
+        command
+            .env("CHIPS_TEST_STOP_AT", "1")
+            .arg("backup")
+            .arg(copies.join("monday.db"))
+            .arg("--data")
+            .arg(folder.data());
+        let mut process = Process::spawn(command);
+        until(LIMIT, "the copy to be there without its name", || {
+            assert_eq!(process.ended(), None, "{}", process.stderr());
+            process.stderr().contains("stopped at 1: the copy").then_some(())
+        });
+        assert_eq!(left().len(), 1);
+        process.signal(signal);
+        assert_eq!(process.wait(LIMIT).code(), Some(130), "{}", process.stderr());
+        assert_eq!(left(), Vec::<std::ffi::OsString>::new());
+    }
+}

@@ -11,6 +11,7 @@ use crate::error::OpenError;
 use crate::sqlite::file::{self, Layout, Purpose};
 use crate::sqlite::folder::{self, Hold};
 use crate::sqlite::scrub;
+use crate::stops::stop;
 
 /// How long nothing was written to a copy before it counts as left behind.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -68,9 +69,27 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
     }
     let partial = Partial::beside(target)?;
     file::copy(&source, partial.path()).map_err(|error| file::told(target, &error))?;
+    stop("the copy that has no name yet");
     let backup = verify(partial.path())?;
     partial.rename(target)?;
     Ok(backup)
+}
+
+/// Removes what [`back_up`] has begun in this process: for one that is told to end in the middle of it.
+pub fn give_up(target: &Path) {
+    let Some(path) = unfinished(target) else { return };
+    let mut journal = path.clone().into_os_string();
+    journal.push("-journal");
+    for path in [path, journal.into()] {
+        // It may have got its name, or be gone, a moment ago.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// What a file is called while this process makes it.
+fn unfinished(target: &Path) -> Option<PathBuf> {
+    let name = target.file_name()?.to_string_lossy();
+    Some(target.with_file_name(format!("{name}.{}.part", std::process::id())))
 }
 
 /// Whether a file lies, or would lie, in this folder or in one within it.
@@ -231,8 +250,7 @@ struct Partial(Option<PathBuf>);
 impl Partial {
     /// A private file beside the one that it will be.
     fn beside(target: &Path) -> Result<Self, OpenError> {
-        let name = target.file_name().ok_or_else(|| told(target, "this names no file"))?;
-        let path = target.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()));
+        let path = unfinished(target).ok_or_else(|| told(target, "this names no file"))?;
         let begin = || {
             remove(&path)?;
             folder::private_file(&path)

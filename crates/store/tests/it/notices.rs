@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chips_core::notify::{Channel, Kind, Outcome, Preferences};
 use chips_protocol::api::{NewRun, Tier};
-use chips_protocol::{AskId, PersonId, RunId};
+use chips_protocol::{AskId, PersonId, RunId, SpaceId};
 use chips_store::admin::Admin;
 use chips_store::clock::{ManualTime, TimeSource};
 use chips_store::{Device, Identity, NewEndpoint, Notice, Options, Proof, SignedIn, Store, secret};
@@ -105,6 +105,17 @@ async fn sign_in(scene: &Scene, person: PersonId) -> i64 {
 async fn another_person(scene: &Scene, name: &str) -> Identity {
     let (issued, _) = scene.admin(|admin| admin.add_person(scene.world.workspace_id, name)).unwrap();
     identity(scene.store(), &issued.token).await
+}
+
+/// Ada, who is told by ntfy and alone in a closed space, that space, and a run in it.
+async fn a_closed_space(scene: &Scene) -> (Identity, SpaceId, RunId) {
+    let world = &scene.world;
+    let ada = another_person(scene, "Ada").await;
+    reach(scene.store(), &ada, Channel::Ntfy, "ada").await;
+    let closed = scene.admin(|admin| admin.add_space(world.workspace_id, "Payroll", &[person_id(&ada)])).unwrap();
+    let run = NewRun { space_id: Some(closed), ..NewRun::default() };
+    let run = scene.store().open_run(world.harness.sender, run).await.unwrap().0.run_id;
+    (ada, closed, run)
 }
 
 fn person_id(identity: &Identity) -> PersonId {
@@ -411,11 +422,7 @@ async fn who_may_not_see_it_hears_nothing_and_an_owner_alone_hears_of_what_is_in
 async fn what_was_shown_to_somebody_who_may_not_see_it_any_more_is_taken_back_without_a_word_of_it() {
     let scene = Scene::new().await;
     let world = &scene.world;
-    let ada = another_person(&scene, "Ada").await;
-    reach(scene.store(), &ada, Channel::Ntfy, "ada").await;
-    let closed = scene.admin(|admin| admin.add_space(world.workspace_id, "Payroll", &[person_id(&ada)])).unwrap();
-    let run = NewRun { space_id: Some(closed), ..NewRun::default() };
-    let run = scene.store().open_run(world.harness.sender, run).await.unwrap().0.run_id;
+    let (ada, closed, run) = a_closed_space(&scene).await;
     for taken_out in [false, true] {
         let ask = world.asked(run).await;
         scene.plan().await;

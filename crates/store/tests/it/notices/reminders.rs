@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use chips_core::notify::Quiet;
-use chips_protocol::SpaceId;
 use chips_store::LeaseOf;
 
 use super::*;
@@ -167,11 +166,7 @@ async fn what_is_silent_for_a_while_is_heard_of_again_without_what_was_missed() 
 async fn who_may_not_see_it_for_a_while_is_reminded_again_when_they_may() {
     let scene = Scene::new().await;
     let world = &scene.world;
-    let ada = another_person(&scene, "Ada").await;
-    reach(scene.store(), &ada, Channel::Ntfy, "ada").await;
-    let closed = scene.admin(|admin| admin.add_space(world.workspace_id, "Payroll", &[person_id(&ada)])).unwrap();
-    let run = NewRun { space_id: Some(closed), ..NewRun::default() };
-    let run = scene.store().open_run(world.harness.sender, run).await.unwrap().0.run_id;
+    let (ada, closed, run) = a_closed_space(&scene).await;
     world.asked(run).await;
     scene.plan().await;
     assert_eq!(scene.kinds().await, [Kind::Asked]);
