@@ -18,6 +18,7 @@ pub(crate) mod shared;
 mod sign_in;
 mod start;
 mod submit;
+mod task;
 pub(crate) mod usage;
 mod view;
 pub(crate) mod watcher;
@@ -300,7 +301,7 @@ impl Engine {
 
     pub(crate) async fn authenticate(&self, token_sha256: [u8; 32]) -> Result<Option<Identity>, StoreError> {
         let now = self.clock().now();
-        self.inner.pool.read(move |connection| sign_in::by_token(connection, token_sha256, now)).await
+        self.inner.pool.read_one(move |connection| sign_in::by_token(connection, token_sha256, now)).await
     }
 
     pub(crate) async fn events(&self, viewer: &Identity, query: &EventsQuery) -> Result<EventsBatch, StoreError> {

@@ -1,6 +1,7 @@
 //! The schema in PostgreSQL: whose it is, how it comes to this version's layout, and whether the server keeps what it
 //! acknowledges.
 
+pub(crate) mod ahead;
 mod next;
 pub(crate) mod node;
 pub(crate) mod tail;

@@ -73,16 +73,49 @@ impl Pool {
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
-        within(&self.location, READ_WITHIN, self.read_at_last(read))
+        self.lend(|loan, location| {
+            let begun = loan.connection.as_ref().map(Connection::begin_read);
+            // A session that ended while nobody used it says nothing about the server as it is now.
+            if let Some(Err(error)) = &begun
+                && error.kind() == Kind::Gone
+            {
+                loan.connection = Some(location.connect(Purpose::Read).map_err(|error| StoreError(error.to_string()))?);
+            }
+            let connection = loan.connection.as_ref().ok_or_else(closed)?;
+            in_one_view(connection, read).map_err(|error| StoreError(error.to_string()))
+        })
+        .await
+    }
+
+    /// Runs a read of one statement, which sees one state of the database by itself.
+    pub(crate) async fn read_one<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Connection) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, StoreError> {
+        self.lend(move |loan, location| {
+            let mut done = read(loan.connection.as_ref().ok_or_else(closed)?);
+            if done.as_ref().is_err_and(|error| error.kind() == Kind::Gone) {
+                loan.connection = Some(location.connect(Purpose::Read).map_err(|error| StoreError(error.to_string()))?);
+                done = read(loan.connection.as_ref().ok_or_else(closed)?);
+            }
+            done.map_err(|error| StoreError(error.to_string()))
+        })
+        .await
+    }
+
+    async fn lend<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Loan, &Location) -> std::result::Result<T, StoreError> + Send + 'static,
+    ) -> std::result::Result<T, StoreError> {
+        within(&self.location, READ_WITHIN, self.lend_at_last(read))
             .await
             .unwrap_or_else(|| Err(StoreError(NO_ANSWER.to_owned())))
     }
 
-    async fn read_at_last<T: Send + 'static>(
+    async fn lend_at_last<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Loan, &Location) -> std::result::Result<T, StoreError> + Send + 'static,
     ) -> std::result::Result<T, StoreError> {
-        let closed = || StoreError("it is closed".to_owned());
         if let Some(reason) = self.outgrown.get() {
             return Err(StoreError(reason.clone()));
         }
@@ -97,15 +130,7 @@ impl Pool {
             let told = |error: OpenError| StoreError(error.to_string());
             let connection = taken.map_or_else(|| location.connect(Purpose::Read).map_err(told), Ok)?;
             let mut loan = Loan { connection: Some(connection), idle, permit };
-            let begun = loan.connection.as_ref().map(Connection::begin_read);
-            // A session that ended while nobody used it says nothing about the server as it is now.
-            if let Some(Err(error)) = &begun
-                && error.kind() == Kind::Gone
-            {
-                loan.connection = Some(location.connect(Purpose::Read).map_err(told)?);
-            }
-            let Some(connection) = &loan.connection else { return Err(closed()) };
-            in_one_view(connection, read).map_err(|error| StoreError(error.to_string()))
+            read(&mut loan, &location)
         });
         task.await.map_err(|error| StoreError(error.to_string()))?
     }
@@ -121,6 +146,10 @@ impl Pool {
         self.free.close();
         idle.clear();
     }
+}
+
+fn closed() -> StoreError {
+    StoreError("it is closed".to_owned())
 }
 
 /// What is said of a database server that is silent.

@@ -204,26 +204,6 @@ pub(crate) fn person_identity(connection: &Connection, person_no: i64) -> Result
     Ok(Some(Identity { sender, name, access, owner }))
 }
 
-/// A harness as a viewer.
-pub(crate) fn harness_identity(connection: &Connection, harness_no: i64) -> Result<Option<Identity>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT h.harness_id, h.name, w.workspace_id
-         FROM harnesses h JOIN workspaces w ON w.no = h.ws_no WHERE h.no = ?1 AND h.disabled_at IS NULL",
-    )?;
-    statement
-        .query_row([harness_no], |row| {
-            let harness = HarnessId::from_bytes(row.get(0)?);
-            let workspace_id = WorkspaceId::from_bytes(row.get(2)?);
-            Ok(Identity {
-                sender: Sender { workspace_id, who: Who::Harness(harness) },
-                name: row.get(1)?,
-                access: Access::Harness(harness),
-                owner: false,
-            })
-        })
-        .optional()
-}
-
 /// The spaces that a person is in: the open ones, and those they are a member of.
 fn spaces_of(connection: &Connection, ws_no: i64, person_no: i64) -> Result<BTreeSet<SpaceId>> {
     connection

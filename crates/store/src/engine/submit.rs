@@ -11,6 +11,7 @@ use super::rows;
 use super::usage;
 use super::work::{AskRow, RunRow, Scene, agent};
 use super::writer::{Command, Work};
+use crate::postgres::ahead;
 use crate::{Record, Submitted};
 
 /// A client's write.
@@ -34,6 +35,10 @@ impl Command for Submit {
         Some(self.sender.workspace_id)
     }
 
+    fn client_write(&self) -> Option<(&Sender, &Draft)> {
+        Some((&self.sender, &self.draft))
+    }
+
     fn run(&self, work: &mut Work<'_>) -> Result<std::result::Result<Submitted, Refusal>> {
         let scene = work.scene(self.sender.workspace_id)?;
         let loaded = self.load(work, &scene)?;
@@ -48,42 +53,52 @@ impl Submit {
     fn load(&self, work: &mut Work<'_>, scene: &Scene) -> Result<Loaded> {
         let Self { sender, draft } = self;
         let mut loaded = Loaded::default();
-        if let Some(agent) = agent(draft.actor) {
-            loaded.known.agent_of = rows::agent_of(work.connection, scene.ws_no, agent)?;
-        }
-        if let Some(record) = work.by_key(scene, sender, &draft.idempotency_key)? {
-            loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
-            loaded.known.by_key = Some(Arc::clone(&record.event));
-            return Ok(loaded);
-        }
-        if let Some(record) = work.by_id(scene, draft.id)? {
-            let own = rows::sender_of(&record.event) == Some(sender.who);
-            loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
-            loaded.known.by_id = Some((Arc::clone(&record.event), own));
-            return Ok(loaded);
-        }
-        loaded.ask = work.ask(scene, draft.content.ask_id())?;
+        let foreseen = ahead::foreseen(work, scene, sender, draft);
+        let known_before = foreseen.is_some();
+        let (found_ask, found_run) = if let Some(foreseen) = foreseen {
+            loaded.known.agent_of = foreseen.agent_of;
+            loaded.known.space_known = foreseen.space_known;
+            (foreseen.ask.map(|found| work.ask_row(scene, found)).transpose()?, foreseen.run)
+        } else {
+            ahead::settle(work)?;
+            if let Some(agent) = agent(draft.actor) {
+                loaded.known.agent_of = rows::agent_of(work.connection, scene.ws_no, agent)?;
+            }
+            if let Some(record) = work.by_key(scene, sender, &draft.idempotency_key)? {
+                loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
+                loaded.known.by_key = Some(Arc::clone(&record.event));
+                return Ok(loaded);
+            }
+            if let Some(record) = work.by_id(scene, draft.id)? {
+                let own = rows::sender_of(&record.event) == Some(sender.who);
+                loaded.known.erased = rows::was_erased(work.connection, &record.event)?;
+                loaded.known.by_id = Some((Arc::clone(&record.event), own));
+                return Ok(loaded);
+            }
+            let ask = work.ask(scene, draft.content.ask_id())?;
+            loaded.known.space_known = match draft.space_id {
+                Some(space) => work.space_no(scene, space)?.is_some(),
+                None => false,
+            };
+            let asks = matches!(draft.content, DraftContent::QuestionAsk(_)) && ask.is_none();
+            (ask, if asks { work.run(scene, draft.run_id)? } else { None })
+        };
+        loaded.ask = found_ask;
         if let Some(ask) = &loaded.ask {
             loaded.known.erased = rows::was_erased(work.connection, &ask.facts.event)?;
             loaded.known.ask = Some(ask.facts.clone());
         }
-        loaded.known.space_known = match draft.space_id {
-            Some(space) => work.space_no(scene, space)?.is_some(),
-            None => false,
-        };
         match (&draft.content, &loaded.ask) {
             (DraftContent::QuestionAsk(_), None) => {
-                loaded.run = work.run(scene, draft.run_id)?;
+                loaded.run = found_run;
                 if let Some(run) = &loaded.run {
                     loaded.known.run = Some(run.facts.clone());
-                    let usage = usage::used(
-                        work.connection,
-                        work.shared,
-                        (scene.ws_no, run.harness_no),
-                        run.limits,
-                        scene.now,
-                    )?;
-                    loaded.known.usage = Some(usage);
+                    let harness = (scene.ws_no, run.harness_no);
+                    loaded.known.usage = Some(if known_before {
+                        work.state.ahead.usage(run.harness_no, run.limits)
+                    } else {
+                        usage::used(work.connection, work.shared, harness, run.limits, scene.now)?
+                    });
                 }
             }
             (DraftContent::QuestionAnswered(_), Some(ask)) => {

@@ -68,16 +68,7 @@ impl Usages {
         while used.hour.front().is_some_and(|asked_at| asked_at + WINDOW_MS <= now.ms()) {
             used.hour.pop_front();
         }
-        let limit = |limit: Option<i64>| limit.map(|limit| u64::try_from(limit).unwrap_or_default());
-        Usage {
-            budget: Budget {
-                open: used.open,
-                open_limit: limit(limits.open),
-                hour: used.hour.len() as u64,
-                hour_limit: limit(limits.hour),
-            },
-            oldest: used.hour.front().copied().map(Timestamp::from_ms),
-        }
+        counted(limits, used.open, used.hour.len() as u64, used.hour.front().copied().map(Timestamp::from_ms))
     }
 
     pub(crate) fn asked(&mut self, harness_no: i64, at: Timestamp) {
@@ -121,11 +112,14 @@ pub(crate) fn used(
              FROM asks WHERE ws_no = ?1 AND harness_no = ?2 AND asked_at > ?3",
         )?
         .query_row((ws_no, harness_no, now.ms() - WINDOW_MS), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut usages = Usages::default();
-    let mut usage = usages.usage(harness_no, limits, now);
-    (usage.budget.open, usage.budget.hour) = (open.unsigned_abs(), hour.unsigned_abs());
-    usage.oldest = oldest.map(Timestamp::from_ms);
-    Ok(usage)
+    Ok(counted(limits, open.unsigned_abs(), hour.unsigned_abs(), oldest.map(Timestamp::from_ms)))
+}
+
+/// What was counted, as the rules take it.
+pub(crate) fn counted(limits: Limits, open: u64, hour: u64, oldest: Option<Timestamp>) -> Usage {
+    let limit = |limit: Option<i64>| limit.map(|limit| u64::try_from(limit).unwrap_or_default());
+    let budget = Budget { open, open_limit: limit(limits.open), hour, hour_limit: limit(limits.hour) };
+    Usage { budget, oldest }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::rows::{self, NO_DEADLINE};
 use super::shared::lock;
 use super::usage::Limits;
 use super::writer::{Effect, Place, Undo, Work};
+use crate::postgres::ahead::{NewAsk, NewEvent};
 use crate::postgres::node;
 use crate::{DeadlineChange, Record};
 
@@ -54,12 +55,15 @@ impl Work<'_> {
             let now = self.shared.clock.now().max(place.last_ts);
             return Ok(Scene { workspace_id, ws_no: place.ws_no, now });
         }
-        let ws_no = rows::workspace_no(self.connection, workspace_id)?
-            .ok_or_else(|| rows::odd("a credential", format_args!("the unknown workspace {workspace_id}")))?;
-        let (head, last_ts) = match &self.shared.node {
+        let unknown = || rows::odd("a credential", format_args!("the unknown workspace {workspace_id}"));
+        let (ws_no, head, last_ts) = match &self.shared.node {
             // From here to the end of the transaction no other server appends to this log.
-            Some(_) => node::take_turn(self.connection, ws_no)?,
-            None => rows::head(self.connection, ws_no)?,
+            Some(_) => node::take_turn_in(self, workspace_id)?.ok_or_else(unknown)?,
+            None => {
+                let ws_no = rows::workspace_no(self.connection, workspace_id)?.ok_or_else(unknown)?;
+                let (head, last_ts) = rows::head(self.connection, ws_no)?;
+                (ws_no, head, last_ts)
+            }
         };
         let log = self.shared.log_from(workspace_id, head);
         self.state.places.insert(workspace_id, Place { ws_no, found: head, head, last_ts, log });
@@ -149,7 +153,8 @@ impl Work<'_> {
         self.ask_row(scene, statement.query_row((scene.ws_no, pos), found_ask)?)
     }
 
-    fn ask_row(&self, scene: &Scene, found: FoundAsk) -> Result<AskRow> {
+    /// The same, of an ask whose row was read.
+    pub(crate) fn ask_row(&self, scene: &Scene, found: FoundAsk) -> Result<AskRow> {
         let FoundAsk { pos, harness_no, space_no, deadline, closed_pos } = found;
         let opened = self.record(scene, pos)?;
         let mut facts = AskFacts::opened(Arc::clone(&opened.event), opened.harness_id)
@@ -198,8 +203,9 @@ impl Work<'_> {
                 "INSERT INTO agents (ws_no, agent_id, harness_no)
                  SELECT ?1, ?2, no FROM harnesses WHERE harness_id = ?3",
             )?
-            .execute((scene.ws_no, agent.to_bytes(), harness.to_bytes()))
-            .map(drop)
+            .execute((scene.ws_no, agent.to_bytes(), harness.to_bytes()))?;
+        self.state.ahead.registered(scene.ws_no, agent);
+        Ok(())
     }
 
     /// Appends a `question.ask`: the event, its key, the ask and its deadline.
@@ -216,22 +222,37 @@ impl Work<'_> {
             return Err(rows::odd("a decision", "an ask that is none"));
         };
         let deadline = ask::deadline(&record.event);
-        self.connection
-            .prepare_cached(
-                "INSERT INTO asks (pos, ws_no, ask_id, run_no, harness_no, space_no, state, tier, asked_at, deadline)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9)",
-            )?
-            .execute((
-                rows::pos(scene.ws_no, record.seq),
-                scene.ws_no,
-                asked.ask_id.to_bytes(),
-                run.run_no,
-                run.harness_no,
-                run.space_no,
-                rows::tier_code(tier::tier(asked)),
-                record.event.envelope.ts.ms(),
-                deadline.map_or(NO_DEADLINE, Timestamp::ms),
-            ))?;
+        let row = NewAsk {
+            pos: rows::pos(scene.ws_no, record.seq),
+            ws_no: scene.ws_no,
+            ask_id: asked.ask_id.to_bytes(),
+            run_no: run.run_no,
+            harness_no: run.harness_no,
+            space_no: run.space_no,
+            tier: rows::tier_code(tier::tier(asked)),
+            asked_at: record.event.envelope.ts.ms(),
+            deadline: deadline.map_or(NO_DEADLINE, Timestamp::ms),
+        };
+        if self.state.ahead.gathers() {
+            self.state.ahead.asked(row);
+        } else {
+            self.connection
+                .prepare_cached(
+                    "INSERT INTO asks (pos, ws_no, ask_id, run_no, harness_no, space_no, state, tier, asked_at, deadline)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9)",
+                )?
+                .execute((
+                    row.pos,
+                    row.ws_no,
+                    row.ask_id,
+                    row.run_no,
+                    row.harness_no,
+                    row.space_no,
+                    row.tier,
+                    row.asked_at,
+                    row.deadline,
+                ))?;
+        }
         if self.shared.node.is_none() {
             lock(&self.shared.usages).asked(run.harness_no, record.event.envelope.ts);
             self.staged.undo.push(Undo::Asked(run.harness_no));
@@ -265,6 +286,7 @@ impl Work<'_> {
             self.staged.undo.push(Undo::Closed(ask.harness_no));
         }
         let ask_id = ask.facts.event.content.ask_id();
+        self.state.ahead.closed(scene.ws_no, ask_id, ask.harness_no);
         if ask.deadline != NO_DEADLINE {
             let deadline = Timestamp::from_ms(ask.deadline);
             let change = DeadlineChange::Closed(deadline, scene.workspace_id, ask_id);
@@ -317,50 +339,59 @@ impl Work<'_> {
         let pos = rows::pos(scene.ws_no, seq);
         event.envelope.seq = Some(seq);
         let body = serde_json::to_string(&event).map_err(|error| rows::odd("an event", error))?;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO events (pos, ws_no, event_id, harness_no, space_no, type, ts, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )?
-            .execute((
-                pos,
-                scene.ws_no,
-                event.envelope.id.to_bytes(),
-                harness_no,
-                space_no,
-                rows::type_code(event.content.event_type()),
-                event.envelope.ts.ms(),
-                &body,
-            ))?;
+        let gathers = self.state.ahead.gathers();
+        if !gathers {
+            self.connection
+                .prepare_cached(
+                    "INSERT INTO events (pos, ws_no, event_id, harness_no, space_no, type, ts, body)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                )?
+                .execute((
+                    pos,
+                    scene.ws_no,
+                    event.envelope.id.to_bytes(),
+                    harness_no,
+                    space_no,
+                    rows::type_code(event.content.event_type()),
+                    event.envelope.ts.ms(),
+                    &body,
+                ))?;
+        }
+        let mut hash = None;
         if let (Some(sender), Some(key)) = (sender, &event.envelope.idempotency_key) {
             let mut keys = self.shared.keys.write().unwrap_or_else(PoisonError::into_inner);
-            let hash = keys.hash(sender, key);
-            if self.shared.node.is_some() {
+            let key = keys.hash(sender, key);
+            hash = Some(key);
+            if self.shared.node.is_none() {
+                self.connection.prepare_cached("INSERT INTO keys (pos, hash) VALUES (?1, ?2)")?.execute((pos, key))?;
+                keys.insert(key, pos);
+                self.staged.undo.push(Undo::Key(key, pos));
+            } else if !gathers {
                 self.connection
                     .prepare_cached("INSERT INTO keys (ws_no, hash, pos) VALUES (?1, ?2, ?3)")?
-                    .execute((scene.ws_no, hash, pos))?;
-            } else {
-                self.connection.prepare_cached("INSERT INTO keys (pos, hash) VALUES (?1, ?2)")?.execute((pos, hash))?;
-                keys.insert(hash, pos);
-                self.staged.undo.push(Undo::Key(hash, pos));
+                    .execute((scene.ws_no, key, pos))?;
             }
         }
         self.staged.undo.push(Undo::Head(scene.workspace_id, place.head, place.last_ts));
         (place.head, place.last_ts) = (seq, event.envelope.ts);
         let log = Arc::clone(&place.log);
         let record = Arc::new(Record { seq, harness_id, event: Arc::new(event), json: body.into() });
+        if gathers {
+            let record = Arc::clone(&record);
+            self.state.ahead.appended(NewEvent { ws_no: scene.ws_no, harness_no, space_no, hash, record });
+        }
         self.staged.effects.push(Effect::Appended(log, Arc::clone(&record)));
         Ok(record)
     }
 }
 
 /// A row of `asks`, before its events are read.
-struct FoundAsk {
-    pos: i64,
-    harness_no: i64,
-    space_no: Option<i64>,
-    deadline: i64,
-    closed_pos: Option<i64>,
+pub(crate) struct FoundAsk {
+    pub(crate) pos: i64,
+    pub(crate) harness_no: i64,
+    pub(crate) space_no: Option<i64>,
+    pub(crate) deadline: i64,
+    pub(crate) closed_pos: Option<i64>,
 }
 
 fn found_ask(row: &crate::sql::Row<'_>) -> Result<FoundAsk> {

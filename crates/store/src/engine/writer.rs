@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use chips_core::Refusal;
 use chips_protocol::{Timestamp, WorkspaceId};
 use rusqlite::{ErrorCode, ffi};
-use tokio::sync::oneshot;
 
 use super::pool::Idle;
 use super::shared::{Log, Shared, lock};
+pub(crate) use super::task::{Call, Command, Task};
 use crate::clock::Stopwatch;
+use crate::postgres::ahead::{self, Ahead};
 use crate::postgres::node;
 use crate::sql::{Connection, Error, Kind, Result};
 use crate::sqlite::checkpoint::Checkpoints;
@@ -29,75 +29,6 @@ const LAZY: Duration = Duration::from_millis(200);
 const TRIES_WHEN_FULL: usize = 8;
 /// Whole seconds after which a write that could not be taken may be tried again.
 const RETRY_AFTER_S: u64 = 5;
-
-/// Something that the writer carries out.
-pub(crate) trait Task: Send {
-    /// Carries it out in the open transaction. It may be called again after a rollback.
-    fn run(&mut self, work: &mut Work<'_>) -> Result<()>;
-    /// What it was asked for within, where somebody asked: what is logged of it belongs to that.
-    fn span(&self) -> Option<&tracing::Span> {
-        None
-    }
-    /// The workspace that it works in, where that is known beforehand.
-    fn workspace(&self) -> Option<WorkspaceId> {
-        None
-    }
-    /// Tells whoever waits, once it is known whether it was committed.
-    fn tell(self: Box<Self>, outcome: Result<(), WriteError>);
-}
-
-/// A command that somebody waits for. Refusals are outcomes: what came with one is committed.
-pub(crate) trait Command: Send + 'static {
-    /// What is told when it is not refused.
-    type Done: Send + 'static;
-    /// The workspace that it works in, where that is known beforehand.
-    fn workspace(&self) -> Option<WorkspaceId> {
-        None
-    }
-    /// Judges it and writes what follows.
-    fn run(&self, work: &mut Work<'_>) -> Result<Result<Self::Done, Refusal>>;
-}
-
-/// A command on its way through the writer. The sender may have left: it is carried out all the same.
-pub(crate) struct Call<C: Command> {
-    pub(crate) command: C,
-    pub(crate) outcome: Option<Result<C::Done, Refusal>>,
-    pub(crate) reply: oneshot::Sender<Result<C::Done, WriteError>>,
-    pub(crate) span: tracing::Span,
-    pub(crate) shared: Arc<Shared>,
-}
-
-impl<C: Command> Task for Call<C> {
-    fn run(&mut self, work: &mut Work<'_>) -> Result<()> {
-        self.outcome = Some(self.command.run(work)?);
-        Ok(())
-    }
-
-    fn span(&self) -> Option<&tracing::Span> {
-        Some(&self.span)
-    }
-
-    fn workspace(&self) -> Option<WorkspaceId> {
-        self.command.workspace()
-    }
-
-    fn tell(self: Box<Self>, outcome: Result<(), WriteError>) {
-        let Self { outcome: judged, reply, span, shared, .. } = *self;
-        let told = outcome.and_then(|()| match judged {
-            Some(judged) => judged.map_err(WriteError::from),
-            None => Err(WriteError::Failed),
-        });
-        span.in_scope(|| match &told {
-            Ok(_) => tracing::trace!("the writer is done with it"),
-            Err(WriteError::Refused(refusal)) => {
-                shared.figures.refused(refusal);
-                tracing::debug!(code = refusal.code().as_str(), "the rules refuse it");
-            }
-            Err(error) => tracing::debug!(%error, "it was not written"),
-        });
-        let _ = reply.send(told);
-    }
-}
 
 /// What reaches the writer.
 pub(crate) enum Message {
@@ -124,6 +55,10 @@ pub(crate) struct Place {
 pub(crate) struct State {
     pub(crate) places: HashMap<WorkspaceId, Place>,
     pub(crate) random: super::random::Random,
+    /// The numbers of workspaces, which never change. Only beside other servers.
+    pub(crate) numbers: HashMap<WorkspaceId, i64>,
+    /// What was looked up beforehand, and what is yet to be written. Only beside other servers.
+    pub(crate) ahead: Ahead,
 }
 
 /// What is to be told once the group is committed.
@@ -426,6 +361,7 @@ impl Writer {
         let mut begun = node::begin_work(&self.connection);
         if self.shared.node.is_some() {
             self.state.places.clear();
+            self.state.ahead = Ahead::default();
             // The session may have ended long ago: that says nothing about the database as it is now.
             if begun.as_ref().is_err_and(|error| error.kind() == Kind::Gone) {
                 self.reconnect();
@@ -442,12 +378,16 @@ impl Writer {
             return Attempt::RolledBack(error);
         }
         let mut errors = Vec::with_capacity(tasks.len());
-        for task in tasks.iter_mut() {
+        for at in 0..tasks.len() {
             work.savepoint = savepoint;
             let (effects, undo) = (work.staged.effects.len(), work.staged.undo.len());
             // A statement that fails ends the whole transaction on PostgreSQL, one that reads as well.
-            let ready = if work.shared.node.is_some() { work.write() } else { Ok(()) };
-            let ran = ready.and_then(|()| task.run(&mut work)).and_then(|()| match work.savepoint {
+            let ready = match (&work.shared.node, savepoint) {
+                (None, _) => Ok(()),
+                (Some(_), Savepoint::None) => ahead::prepare(&mut work, tasks, at),
+                (Some(_), _) => work.write(),
+            };
+            let ran = ready.and_then(|()| tasks[at].run(&mut work)).and_then(|()| match work.savepoint {
                 Savepoint::Made => connection.prepare_cached("RELEASE job")?.execute([]).map(drop),
                 _ => Ok(()),
             });
@@ -471,7 +411,7 @@ impl Writer {
             work.take_back(effects, undo);
             errors.push(Some(error));
         }
-        let published = node::publish(&work);
+        let published = ahead::settle(&mut work).and_then(|()| node::publish(&work));
         let committed =
             published.and_then(|()| shared.rehearsal.commit(tasks.len())).and_then(|()| connection.commit());
         if let Err(error) = committed {
@@ -505,7 +445,8 @@ impl Writer {
             shared.figures.writable.store(true, Ordering::Relaxed);
         }
         if shared.node.is_some() {
-            node::committed(&self.connection, shared, &self.state, std::mem::take(&mut self.staged.effects));
+            let effects = std::mem::take(&mut self.staged.effects);
+            node::committed(&self.connection, shared, &self.state, effects);
             return;
         }
         let mut logs: Vec<Arc<Log>> = Vec::new();

@@ -1,17 +1,17 @@
 //! One server among those that share a database: how they take turns, what they tell each other, and what became of a
 //! commit whose word was lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chips_core::ask;
-use chips_protocol::{Content, Timestamp, WorkspaceId};
+use chips_protocol::{AskId, Content, Timestamp, WorkspaceId};
 
 use crate::engine::rows::{self, NO_DEADLINE};
 use crate::engine::shared::{Log, Shared};
-use crate::engine::writer::{Effect, State, Work};
+use crate::engine::writer::{Effect, Place, State, Work};
 use crate::sql::postgres::{Session, Wanted};
 use crate::sql::{Connection, Error, OptionalExtension, Result};
 use crate::{DeadlineChange, Location, Record, postgres, secret};
@@ -100,12 +100,38 @@ pub(crate) fn read_clock(connection: &Connection) -> Result<Timestamp> {
         .map(Timestamp::from_ms)
 }
 
-/// Takes the turn of appending to a workspace's log until the end of the transaction, and tells where the log stands.
-pub(crate) fn take_turn(connection: &Connection, ws_no: i64) -> Result<(u64, Timestamp)> {
-    let mut statement =
-        connection.prepare_cached("SELECT head, last_ts FROM workspaces WHERE no = ?1 FOR NO KEY UPDATE")?;
-    let (head, last_ts): (i64, i64) = statement.query_row([ws_no], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok((head.unsigned_abs(), Timestamp::from_ms(last_ts)))
+/// Takes the turn of appending to a workspace's log until the end of the transaction, and tells where the log stands, and what the
+/// database's clock says after the wait for the turn. Nothing where there is no such workspace.
+pub(crate) fn take_turn(connection: &Connection, ws_no: i64) -> Result<Option<(u64, Timestamp, Timestamp)>> {
+    connection
+        .prepare_cached(
+            "WITH turn AS MATERIALIZED (SELECT head, last_ts FROM workspaces WHERE no = ?1 FOR NO KEY UPDATE)
+             SELECT head, last_ts, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM turn",
+        )?
+        .query_row([ws_no], |row| {
+            let (last_ts, now) = (Timestamp::from_ms(row.get(1)?), Timestamp::from_ms(row.get(2)?));
+            Ok((row.get::<_, i64>(0)?.unsigned_abs(), last_ts, now))
+        })
+        .optional()
+}
+
+/// The same for a job, which needs to know the workspace's number as well; it reads the clock by the way.
+pub(crate) fn take_turn_in(work: &mut Work<'_>, workspace_id: WorkspaceId) -> Result<Option<(i64, u64, Timestamp)>> {
+    let ws_no = match work.state.numbers.get(&workspace_id) {
+        Some(ws_no) => *ws_no,
+        None => match rows::workspace_no(work.connection, workspace_id)? {
+            Some(ws_no) => *work.state.numbers.entry(workspace_id).or_insert(ws_no),
+            None => return Ok(None),
+        },
+    };
+    let Some((head, last_ts, now)) = take_turn(work.connection, ws_no)? else {
+        work.state.numbers.remove(&workspace_id);
+        return Ok(None);
+    };
+    if work.shared.clock.follows() {
+        work.shared.clock.read(now);
+    }
+    Ok(Some((ws_no, head, last_ts)))
 }
 
 /// Takes the turns that a group needs, always in the same order, and reads the clock after the wait for them.
@@ -115,17 +141,15 @@ pub(crate) fn begin(work: &mut Work<'_>, workspaces: impl Iterator<Item = Worksp
     }
     for workspace_id in workspaces.collect::<BTreeSet<_>>() {
         // One that is unknown is its own job's failure.
-        if rows::workspace_no(work.connection, workspace_id)?.is_some() {
-            work.scene(workspace_id)?;
-            // Whoever has the turn sees all that was ever committed.
-            if let Some(place) = work.state.places.get(&workspace_id)
-                && place.found < place.log.last()
-            {
-                return Err(gone_back(work.shared, place.log.last(), place.found));
-            }
+        let Some((ws_no, head, last_ts)) = take_turn_in(work, workspace_id)? else { continue };
+        let log = work.shared.log_from(workspace_id, head);
+        // Whoever has the turn sees all that was ever committed.
+        if head < log.last() {
+            return Err(gone_back(work.shared, log.last(), head));
         }
+        work.state.places.insert(workspace_id, Place { ws_no, found: head, head, last_ts, log });
     }
-    if work.shared.clock.follows() {
+    if work.state.places.is_empty() && work.shared.clock.follows() {
         work.shared.clock.read(read_clock(work.connection)?);
     }
     Ok(())
@@ -134,18 +158,14 @@ pub(crate) fn begin(work: &mut Work<'_>, workspaces: impl Iterator<Item = Worksp
 /// Writes down how far the logs go now, and has the other servers told once that is committed.
 pub(crate) fn publish(work: &Work<'_>) -> Result<()> {
     let Some(node) = &work.shared.node else { return Ok(()) };
-    let mut grown = false;
     for place in work.state.places.values().filter(|place| place.head > place.found) {
-        grown = true;
-        work.connection.prepare_cached("UPDATE workspaces SET head = ?2, last_ts = ?3 WHERE no = ?1")?.execute((
-            place.ws_no,
-            place.head as i64,
-            place.last_ts.ms(),
-        ))?;
-    }
-    if grown {
-        // It carries no data: whoever hears it looks how far the logs go.
-        work.connection.prepare_cached("SELECT pg_notify(?1, '')")?.query_row([&node.channel], |_| Ok(()))?;
+        // The word carries no data: whoever hears it looks how far the logs go.
+        work.connection
+            .prepare_cached(
+                "WITH grown AS (UPDATE workspaces SET head = ?2, last_ts = ?3 WHERE no = ?1 RETURNING no)
+                 SELECT pg_notify(?4, '') FROM grown",
+            )?
+            .query_row((place.ws_no, place.head as i64, place.last_ts.ms(), &node.channel), |_| Ok(()))?;
     }
     Ok(())
 }
@@ -153,23 +173,68 @@ pub(crate) fn publish(work: &Work<'_>) -> Result<()> {
 /// Acts on what left the transaction: what it appended is told as every server tells it, in the order of the log, where others
 /// may have come before.
 pub(crate) fn committed(connection: &Connection, shared: &Shared, state: &State, effects: Vec<Effect>) {
+    let mut told: HashMap<WorkspaceId, Told> = HashMap::new();
     for effect in effects {
         match effect {
-            Effect::Appended(_, record) => shared.figures.appended(&record.event),
+            Effect::Appended(_, record) => {
+                shared.figures.appended(&record.event);
+                told.entry(record.event.envelope.workspace_id).or_default().records.push(record);
+            }
+            Effect::Deadline(change) => {
+                let (DeadlineChange::Opened(_, workspace_id, _) | DeadlineChange::Closed(_, workspace_id, _)) = change;
+                told.entry(workspace_id).or_default().deadlines.push(change);
+            }
+            Effect::Closed(workspace_id, ask_id) => told.entry(workspace_id).or_default().closed.push(ask_id),
             Effect::Access(epoch) => {
                 shared.access.send_if_modified(|seen| std::mem::replace(seen, epoch.max(*seen)) < epoch);
             }
             Effect::KeptFrom(log, seq) => log.keep_from(seq),
-            // They follow from the records, or from the database.
-            Effect::Deadline(_) | Effect::Closed(..) | Effect::Unkeyed(..) => {}
+            // It is in the database.
+            Effect::Unkeyed(..) => {}
         }
     }
     for (workspace_id, place) in state.places.iter().filter(|(_, place)| place.head > place.found) {
+        let told = told.remove(workspace_id).unwrap_or_default();
+        if tell_next(shared, *workspace_id, place, told) {
+            continue;
+        }
         if let Err(error) = follow(connection, shared, *workspace_id, place.ws_no, &place.log) {
             // The reader of the log comes to it on its own way.
             tracing::debug!(%error, "what was just written could not be read");
         }
     }
+}
+
+/// What one transaction did to one log.
+#[derive(Default)]
+struct Told {
+    records: Vec<Arc<Record>>,
+    deadlines: Vec<DeadlineChange>,
+    closed: Vec<AskId>,
+}
+
+/// Tells what this server itself has appended, where that is what comes next, or the reader of the log was quicker and has told it.
+/// Otherwise the log has to be read.
+fn tell_next(shared: &Shared, workspace_id: WorkspaceId, place: &Place, told: Told) -> bool {
+    let _feed = place.log.feed();
+    let last = place.log.last();
+    if last != place.found {
+        return last >= place.head;
+    }
+    told.records.into_iter().for_each(|record| place.log.push(record));
+    for change in told.deadlines {
+        // Nobody takes them where nothing is to be closed in time.
+        let _ = shared.deadlines.send(change);
+    }
+    wake(shared, workspace_id, &place.log, told.closed);
+    true
+}
+
+/// Wakes those who wait for more of a log, or for these asks.
+fn wake(shared: &Shared, workspace_id: WorkspaceId, log: &Log, closed: Vec<AskId>) {
+    log.wake();
+    shared.appended.send_modify(|commits| *commits += 1);
+    closed.into_iter().for_each(|ask_id| shared.waiters.closed(workspace_id, ask_id));
 }
 
 /// Reads what the log of a workspace has that was not told of yet, and tells it: readers see the records first, then
@@ -213,9 +278,7 @@ pub(crate) fn follow(
         }
     }
     if log.last() > before {
-        log.wake();
-        shared.appended.send_modify(|commits| *commits += 1);
-        closed.into_iter().for_each(|ask_id| shared.waiters.closed(workspace_id, ask_id));
+        wake(shared, workspace_id, log, closed);
     }
     Ok(())
 }

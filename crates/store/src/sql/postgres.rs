@@ -196,6 +196,7 @@ impl Session {
     ) -> Result<T> {
         let mut client = self.client.borrow_mut();
         let client = client.as_mut().ok_or_else(|| Error::Unreachable("the session has ended".to_owned()))?;
+        tracing::trace!("asks PostgreSQL");
         Ok(outside(|| act(client))?)
     }
 

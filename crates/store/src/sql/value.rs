@@ -15,6 +15,8 @@ pub(crate) enum Value<'a> {
     Int(i64),
     Text(&'a str),
     Blob(&'a [u8]),
+    /// A list, for PostgreSQL alone.
+    List(Column, &'a [Value<'a>]),
 }
 
 /// What a column holds. PostgreSQL wants to know it of a null, too.
@@ -32,6 +34,9 @@ impl Value<'_> {
             Self::Int(_) | Self::Null(Column::Int) => Type::INT8,
             Self::Text(_) | Self::Null(Column::Text) => Type::TEXT,
             Self::Blob(_) | Self::Null(Column::Blob) => Type::BYTEA,
+            Self::List(Column::Int, _) => Type::INT8_ARRAY,
+            Self::List(Column::Text, _) => Type::TEXT_ARRAY,
+            Self::List(Column::Blob, _) => Type::BYTEA_ARRAY,
         }
     }
 }
@@ -43,12 +48,13 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Int(number) => ValueRef::Integer(number),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Blob(bytes) => ValueRef::Blob(bytes),
+            Self::List(..) => return Err(rusqlite::Error::ToSqlConversionFailure("SQLite knows no lists".into())),
         }))
     }
 }
 
 impl postgres::types::ToSql for Value<'_> {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> std::result::Result<IsNull, Box<dyn StdError + Sync + Send>> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> std::result::Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match *self {
             Self::Null(_) => return Ok(IsNull::Yes),
             Self::Int(number) => out.put_i64(number),
@@ -56,6 +62,7 @@ impl postgres::types::ToSql for Value<'_> {
             Self::Text(text) if text.contains('\0') => out.put_slice(text.replace('\0', "\u{FFFD}").as_bytes()),
             Self::Text(text) => out.put_slice(text.as_bytes()),
             Self::Blob(bytes) => out.put_slice(bytes),
+            Self::List(_, values) => return values.to_sql(kind, out),
         }
         Ok(IsNull::No)
     }

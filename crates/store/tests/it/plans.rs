@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use chips_core::notify::{Channel, Outcome};
 use chips_protocol::api::NewRun;
@@ -28,9 +29,22 @@ const ACROSS: [&str; 6] =
 /// Clears away, once an hour, what was said long ago.
 const SWEEP: &str = "DELETE FROM outbox WHERE state <> 0";
 
-/// Takes in what PostgreSQL says of each statement: every session warns of its plan.
+/// Takes in what PostgreSQL says of each statement, where its session warns of its plan; and counts how often the writer asked for
+/// something and waited for the reply.
 #[derive(Clone, Default)]
-struct Plans(Arc<Mutex<Vec<Value>>>);
+struct Plans(Arc<Mutex<Vec<Value>>>, Arc<AtomicU64>);
+
+impl Plans {
+    fn listen() -> Self {
+        static LISTENING: OnceLock<Plans> = OnceLock::new();
+        let listening = LISTENING.get_or_init(|| {
+            let plans = Plans::default();
+            tracing::subscriber::set_global_default(plans.clone()).unwrap();
+            plans
+        });
+        listening.clone()
+    }
+}
 
 struct Said<'a>(&'a Plans);
 
@@ -58,6 +72,9 @@ impl tracing::Subscriber for Plans {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == tracing::Level::TRACE && std::thread::current().name() == Some("chips-writer") {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
         event.record(&mut Said(self));
     }
 
@@ -85,8 +102,7 @@ fn faults(node: &Value, relation: &str, found: &mut BTreeSet<String>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_statement_names_the_workspace_whose_rows_it_wants() {
-    let plans = Plans::default();
-    tracing::subscriber::set_global_default(plans.clone()).unwrap();
+    let plans = Plans::listen();
     let home = home();
     // Tables that are nearly empty are read as a whole unless that is said to cost much.
     let explained = "%20-csession_preload_libraries%3Dauto_explain%20-cauto_explain.log_min_duration%3D0\
@@ -206,4 +222,27 @@ async fn tell(world: &World, outcome: &Outcome) {
     for notice in world.store.claim_notices(100).await.unwrap() {
         world.store.record_attempt(&notice, outcome.clone(), 0.0).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_group_of_asks_takes_as_many_round_trips_as_one_ask() {
+    const OF_A_GROUP: u64 = 7; // begin, turn, look-up, budgets, rows, head, commit
+    let trips = Plans::listen().1;
+    let (home, world) = world().await;
+    Admin::open(home.path()).unwrap().set_budget(world.harness_id(), Some(Some(1_000)), Some(Some(1_000))).unwrap();
+    let run = world.run().await;
+    // Statements are prepared once, which is a round trip as well.
+    world.asked(run).await;
+    let so_far = async || (trips.load(Ordering::SeqCst), world.store.stats().await.unwrap().commits);
+    let before = so_far().await;
+    world.asked(run).await;
+    let one = so_far().await;
+    assert_eq!((one.0 - before.0, one.1 - before.1), (OF_A_GROUP, 1));
+
+    let drafts: Vec<_> = (0..64).map(|_| world.ask(run)).collect();
+    futures::future::join_all(drafts.iter().map(|draft| world.append(draft))).await;
+    let many = so_far().await;
+    let groups = many.1 - one.1;
+    assert_eq!(many.0 - one.0, OF_A_GROUP * groups);
+    assert!(groups < 32, "{groups} groups of 64 asks at once");
 }

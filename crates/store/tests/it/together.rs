@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use chips_core::Refusal;
+use chips_protocol::{AgentId, Draft, Participant};
 use chips_store::admin::{self, Admin, Target};
 use chips_store::clock::{ManualTime, TimeSource};
-use chips_store::{DropPlace, EventsQuery, OpenError, Options, Store};
+use chips_store::{DropPlace, EventsQuery, OpenError, Options, Store, Submitted};
 
 use crate::support::*;
 
@@ -67,6 +68,41 @@ async fn of_answers_at_two_servers_one_wins_and_every_key_replays_at_either() {
         replayed(one.submit(won).await);
         replayed(other.submit(won).await);
     }
+}
+
+#[tokio::test]
+async fn what_comes_at_once_is_judged_one_by_one() {
+    let (home, world) = world().await;
+    Admin::open(home.path()).unwrap().set_budget(world.harness_id(), Some(Some(5)), Some(None)).unwrap();
+    let run = world.run().await;
+    let agent = AgentId::from_parts(1, unique());
+    let by_agent = || Draft { actor: Participant::Agent(agent, Some(world.harness_id())), ..world.ask(run) };
+    let (first, second, third, fourth, fifth, sixth) =
+        (by_agent(), by_agent(), world.ask(run), world.ask(run), world.ask(run), world.ask(run));
+    let other = Draft { idempotency_key: first.idempotency_key.clone(), ..world.ask(run) };
+    let again = Draft { idempotency_key: "another".to_owned(), ..second.clone() };
+    let (answer, late) = (world.answer(run, ask_id(&third), "a"), world.answer(run, ask_id(&third), "b"));
+    let all =
+        [&first, &first, &other, &second, &again, &third, &answer, &late, &fourth, &fifth, &sixth, &world.ask(run)];
+    let mut told = futures::future::join_all(all.map(|draft| world.submit(draft))).await.into_iter();
+    let mut next = || told.next().unwrap();
+
+    assert_eq!(appended(next()).seq, 1);
+    let (record, differs) = replayed(next());
+    assert_eq!((record.seq, differs), (1, false));
+    let (record, differs) = replayed(next());
+    assert_eq!((record.seq, differs), (1, true), "the key was given to another body");
+    assert_eq!(appended(next()).seq, 2);
+    assert!(!matches!(next(), Ok(Submitted::Appended(_))), "the same event under another key");
+    assert_eq!(appended(next()).seq, 3);
+    assert_eq!(appended(next()).seq, 4);
+    assert!(matches!(refused(next()), Refusal::AlreadyClosed(winner) if winner.envelope.seq == Some(4)));
+    assert_eq!([appended(next()).seq, appended(next()).seq, appended(next()).seq], [5, 6, 7]);
+    assert!(matches!(refused(next()), Refusal::OverBudget(_)), "five are open");
+    let log = world.log(&world.person).await;
+    assert_eq!(log.iter().map(|record| record.seq).collect::<Vec<_>>(), (1..=7).collect::<Vec<_>>());
+    assert_eq!(home.sql("SELECT count(*), count(DISTINCT pos) FROM keys"), "7|7");
+    assert_eq!(home.sql("SELECT count(*) FROM agents"), "1");
 }
 
 #[tokio::test]
