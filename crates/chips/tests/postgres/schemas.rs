@@ -14,13 +14,15 @@ fn a_schema_that_comes_later_does_not_lead_a_server_to_another_store() {
     // As with `"$user", public`, where nobody has made a schema of the user's name so far.
     let either = home.url().replace(name, &format!("{late}%2C{name}"));
     let team = Team::new(&either);
-    let serve = team.serve();
+    // Its sessions under a name of their own: other tests have theirs on the same PostgreSQL.
+    let serve = team.serve_by(&format!("{either}&application_name={name}"));
     let harness = team.harness(&serve);
     let run = harness.open_run();
 
     let later = Team::new(&home.url().replace(name, &late));
     // Its sessions end and come again: all of them come back to the same store.
-    home.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'chips'");
+    let ended = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
+    assert_ne!(home.sql(&ended), "0");
     crate::support::until(crate::support::LIMIT, "the server to have sessions again", || {
         let answer = harness.send(&harness.plain_ask(&run));
         assert!(matches!(answer.status, 201 | 503), "{}", answer.text());
