@@ -7,7 +7,7 @@ pub(crate) mod figures;
 pub(crate) mod keys;
 pub(crate) mod lazy;
 mod outbox;
-mod pool;
+pub(crate) mod pool;
 mod random;
 pub mod rehearse;
 mod retain;

@@ -21,7 +21,8 @@ fn a_schema_that_comes_later_does_not_lead_a_server_to_another_store() {
 
     let later = Team::new(&home.url().replace(name, &late));
     // Its sessions end and come again: all of them come back to the same store.
-    let ended = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
+    let ended =
+        format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
     assert_ne!(home.sql(&ended), "0");
     crate::support::until(crate::support::LIMIT, "the server to have sessions again", || {
         let answer = harness.send(&harness.plain_ask(&run));

@@ -1,10 +1,12 @@
 //! PostgreSQL is there and says nothing, or has no connection to spare.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::process::Signal;
 
 use crate::server::Server;
 use crate::support::{LIMIT, Request, until};
-use crate::team::Team;
+use crate::team::{Ended, Team};
 
 #[test]
 fn whoever_waits_for_a_postgresql_that_says_nothing_is_told_so_and_it_goes_on_where_it_was() {
@@ -45,7 +47,7 @@ fn whoever_waits_for_a_postgresql_that_says_nothing_is_told_so_and_it_goes_on_wh
 }
 
 #[test]
-fn a_server_that_gets_too_few_connections_writes_with_the_first_one() {
+fn servers_that_get_few_connections_leave_each_other_enough_to_write() {
     let server = Server::new();
     for sql in ["CREATE ROLE app LOGIN", "CREATE DATABASE app OWNER app ENCODING 'UTF8'"] {
         server.sql(sql);
@@ -58,12 +60,20 @@ fn a_server_that_gets_too_few_connections_writes_with_the_first_one() {
     // Just enough for both to write, to listen, and to read on one connection.
     server.sql("ALTER ROLE app CONNECTION LIMIT 6");
     server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'app'");
+    // The one that is read at takes what there is, before the other one wants any.
+    let (path, taken) = (format!("/v1/runs/{run}"), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        for harness in [&harness, &other] {
-            for _ in 0..6 {
-                scope.spawn(move || (0..20).for_each(|_| drop(harness.get("/v1/asks"))));
-            }
+        let taken = Ended(&taken);
+        for _ in 0..6 {
+            let (other, path, taken) = (&other, &path, taken.0);
+            scope.spawn(move || {
+                while !taken.load(Ordering::SeqCst) {
+                    drop(other.get(path));
+                }
+            });
         }
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+        until(LIMIT, "nothing to be left", || (server.sql(count) == "6").then_some(()));
     });
     for harness in [&harness, &other] {
         until(LIMIT, "a write to get through", || {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::shared::lock;
+use crate::clock::Stopwatch;
 use crate::sql::postgres::may_wait;
 use crate::sql::{Connection, Kind, Result};
 use crate::sqlite::file::Purpose;
@@ -16,13 +17,41 @@ use crate::{Location, OpenError, StoreError};
 
 /// Connections that nobody reads on.
 pub(crate) struct Idle {
-    connections: Mutex<Vec<Connection>>,
+    /// The one that was used last stands last, and is lent first.
+    connections: Mutex<Vec<Unused>>,
     scarce: AtomicBool,
+}
+
+struct Unused {
+    connection: Connection,
+    since: Stopwatch,
+}
+
+impl From<Connection> for Unused {
+    fn from(connection: Connection) -> Self {
+        Self { connection, since: Stopwatch::start() }
+    }
 }
 
 impl Idle {
     fn take(&self) -> Option<Connection> {
-        lock(&self.connections).pop()
+        lock(&self.connections).pop().map(|unused| unused.connection)
+    }
+
+    /// Closes what nobody has read on for a while, but for one: a server that gives no more may owe them to another Chips.
+    pub(crate) fn rest(&self) {
+        let mut connections = lock(&self.connections);
+        let unused = connections.iter().take_while(|unused| unused.since.nanoseconds() >= UNUSED_NS).count();
+        let but_one = connections.len().saturating_sub(1);
+        let closed: Vec<_> = connections.drain(..unused.min(but_one)).collect();
+        drop(connections);
+        drop(closed);
+    }
+
+    /// Closes all of them.
+    pub(crate) fn clear(&self) {
+        let closed = std::mem::take(&mut *lock(&self.connections));
+        drop(closed);
     }
 
     /// Says whether whoever writes is without a connection: then readers keep none that they do not need, for the server may
@@ -30,10 +59,13 @@ impl Idle {
     pub(crate) fn set_scarce(&self, scarce: bool) {
         self.scarce.store(scarce, Ordering::SeqCst);
         if scarce {
-            lock(&self.connections).clear();
+            self.clear();
         }
     }
 }
+
+/// How long a connection to a server stays open that nobody reads on, in nanoseconds.
+const UNUSED_NS: u64 = 5_000_000_000;
 
 /// How long a database server may take for a read, the wait for a connection included, until whoever reads is told that it does
 /// not answer. A file answers, or its disk has an error.
@@ -58,8 +90,9 @@ impl Pool {
     ) -> std::result::Result<Self, OpenError> {
         let readers = readers.max(1);
         let at_once = if location.folder().is_some() { readers } else { 1 };
-        let connections =
-            (0..at_once).map(|_| location.connect(Purpose::Read)).collect::<std::result::Result<Vec<_>, _>>()?;
+        let connections = (0..at_once)
+            .map(|_| location.connect(Purpose::Read).map(Unused::from))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(Self {
             location: Arc::new(location.clone()),
             idle: Arc::new(Idle { connections: Mutex::new(connections), scarce: AtomicBool::new(false) }),
@@ -179,7 +212,7 @@ impl Drop for Loan {
         let ended = connection.postgres().is_some_and(|session| session.is_closed());
         let mut idle = lock(&self.idle.connections);
         if !self.permit.semaphore().is_closed() && !ended && !self.idle.scarce.load(Ordering::SeqCst) {
-            idle.push(connection);
+            idle.push(connection.into());
         }
     }
 }

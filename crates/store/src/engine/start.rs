@@ -108,7 +108,7 @@ pub(super) fn open(location: &Location, options: &Options) -> Result<Inner, Open
         }
         Location::Database(_) => {
             let reader = location.connect(Purpose::Serve)?;
-            let tail = Tail::start(location.clone(), reader, Arc::clone(&shared), queue.clone());
+            let tail = Tail::start(location.clone(), reader, Arc::clone(&shared), pool.idle(), queue.clone());
             Beside::Tail(tail.map_err(no_thread)?)
         }
     };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::node;
 use crate::clock::Stopwatch;
+use crate::engine::pool::Idle;
 use crate::engine::shared::Shared;
 use crate::engine::watcher::{SWEEP, look};
 use crate::engine::writer::Message;
@@ -37,10 +38,11 @@ impl Tail {
         location: Location,
         connection: Connection,
         shared: Arc<Shared>,
+        idle: Arc<Idle>,
         writer: Sender<Message>,
     ) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
-        let mut reader = Reader { shared, writer, looks: 0, looked: None };
+        let mut reader = Reader { shared, idle, writer, looks: 0, looked: None };
         let read = move || {
             may_wait();
             let mut connection = Some(connection);
@@ -57,7 +59,10 @@ impl Tail {
                             Err(error) => error.to_string(),
                         }
                     }
-                    Err(error) => error.to_string(),
+                    Err(error) => {
+                        reader.idle.clear();
+                        error.to_string()
+                    }
                 };
                 if !troubled {
                     tracing::warn!(error = lost, "the log can't be followed; it is tried again until it can");
@@ -93,6 +98,7 @@ fn connect(location: &Location) -> std::result::Result<Connection, OpenError> {
 
 struct Reader {
     shared: Arc<Shared>,
+    idle: Arc<Idle>,
     writer: Sender<Message>,
     looks: u32,
     looked: Option<Stopwatch>,
@@ -117,6 +123,7 @@ impl Reader {
                     return Ok(());
                 }
                 self.look(connection)?;
+                self.idle.rest();
             }
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {
                 return Ok(());
