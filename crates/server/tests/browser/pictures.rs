@@ -138,14 +138,95 @@ async fn every_page_can_be_looked_at() {
         Some(_) => &[(320, "dark")],
         None => &[(320, "light"), (390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")],
     };
-    for (name, path, act) in pages(&app).await {
-        screen.open(&path).await;
-        screen.see("main h1, main .card").await;
-        screen.settle().await;
-        assert_eq!(screen.run(act).await, Value::Null, "{name}");
-        for (width, scheme) in looks {
-            let to = folder.join(format!("{name}-{width}-{scheme}.png"));
-            screen.picture(&to, (*width, 800), scheme, true).await;
-        }
+    if held.is_none() {
+        take(&screen, &folder, looks, "empty", "/", "").await;
     }
+    for (name, path, act) in pages(&app).await {
+        take(&screen, &folder, looks, name, &path, act).await;
+    }
+    if held.is_none() {
+        for (name, path, act) in rare(&app).await {
+            take(&screen, &folder, looks, name, &path, act).await;
+        }
+        let outside = Screen::start(&app, Special::default()).await;
+        take(&outside, &folder, looks, "code", "/sign-in", "").await;
+        let wrong = "const [code] = document.getElementsByName('code'); code.value = 'WRONG'; code.form.submit()";
+        take(&outside, &folder, looks, "code-wrong", "/sign-in", wrong).await;
+    }
+}
+
+/// Takes a page as it looks after something was done to it.
+async fn take(screen: &Screen, folder: &Path, looks: &[(u32, &str)], name: &str, path: &str, act: &str) {
+    screen.open(path).await;
+    screen.see("main h1, main .card").await;
+    screen.settle().await;
+    assert_eq!(screen.run(act).await, Value::Null, "{name}");
+    screen.see("main h1, main .card").await;
+    for (width, scheme) in looks {
+        let to = folder.join(format!("{name}-{width}-{scheme}.png"));
+        screen.picture(&to, (*width, 800), scheme, true).await;
+    }
+}
+
+/// States that are seldom seen, for whoever looks: they take many questions, or a form that was sent as no script sends it.
+async fn rare(app: &App) -> Vec<(&'static str, String, &'static str)> {
+    let words = |n: usize| "words that say all there is to say ".repeat(n);
+    let wide = json!({ "questions": [question("wide", "ما رأيك في \u{202e}evil الطلب؟", json!({ "allow_free_text": true, "default_value": "1", "options": [
+        { "value": "1", "label": words(8), "description": words(20) },
+        { "value": "2", "label": "No", "description": "على \u{2066}الطلب" },
+    ] }))], "timeout_seconds": 900 });
+    let wide = app.ask(wide).await;
+    let run = app.run("Stocktaking").await;
+    for n in 0..205 {
+        app.ask_in(run.run_id, json!({ "questions": [question("shelf", &format!("Shelf {n}?"), json!({}))] })).await;
+    }
+    let second = app.kim().await.get("/").await;
+    let second = second.body.split("href=\"/?before=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let ask = format!("/asks/{wide}");
+    vec![
+        ("second", format!("/?before={second}"), ""),
+        ("wide", ask.clone(), ""),
+        ("typed", ask.clone(), "document.querySelector('textarea').value = 'by rail, or'"),
+        (
+            "which",
+            ask.clone(),
+            "const form = document.querySelector('form.tap'), it = document.createElement('input'); form.elements.t0.value = 'by rail, or'; it.name = 'q0'; it.value = '0'; form.append(it); form.submit()",
+        ),
+        (
+            "stale",
+            ask,
+            "const form = document.querySelector('form.tap'), it = document.createElement('input'); form.elements.token.value = 'x'; it.name = 'q0'; it.value = '0'; form.append(it); form.submit()",
+        ),
+        (
+            "foreign",
+            "/settings".into(),
+            "const form = document.querySelector('form[action=\"/settings/device\"]'); form.elements.language.remove(); form.submit()",
+        ),
+        ("help", "/history".into(), "document.querySelector('#keys').showModal()"),
+        (
+            "settings-open",
+            "/settings".into(),
+            "document.querySelectorAll('details').forEach((more) => { more.open = true; })",
+        ),
+        (
+            "push-on",
+            "/settings".into(),
+            "document.querySelectorAll('#push [data-when]').forEach((it) => { it.hidden = it.dataset.when !== 'on'; })",
+        ),
+        (
+            "push-blocked",
+            "/settings".into(),
+            "document.querySelectorAll('#push [data-when]').forEach((it) => { it.hidden = it.dataset.when !== 'blocked'; })",
+        ),
+        (
+            "push-gone",
+            "/settings".into(),
+            "document.querySelectorAll('#push [data-when]').forEach((it) => { it.hidden = it.dataset.when !== 'gone'; })",
+        ),
+        (
+            "push-gone-list",
+            "/?state=gone".into(),
+            "const push = document.querySelector('#push'); push.hidden = false; push.querySelectorAll('[data-when]').forEach((it) => { it.hidden = false; })",
+        ),
+    ]
 }
