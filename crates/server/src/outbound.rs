@@ -104,6 +104,10 @@ impl Outbound {
     /// # Errors
     /// TLS can't be spoken at all.
     pub fn new(exceptions: &[Url]) -> Result<Self, String> {
+        Self::looking_up(exceptions, PublicOnly(by_the_system))
+    }
+
+    fn looking_up(exceptions: &[Url], resolver: impl Resolve + 'static) -> Result<Self, String> {
         let build = || {
             let tls = tls()?;
             Ok::<_, String>(
@@ -117,7 +121,7 @@ impl Outbound {
         };
         let told = |error: reqwest::Error| error.to_string();
         Ok(Self {
-            checked: build()?.https_only(true).dns_resolver(Arc::new(PublicOnly)).build().map_err(told)?,
+            checked: build()?.https_only(true).dns_resolver(Arc::new(resolver)).build().map_err(told)?,
             excepted: build()?.build().map_err(told)?,
             exceptions: exceptions.iter().map(Url::origin).collect(),
         })
@@ -232,23 +236,29 @@ struct NotPublic(String);
 #[error("its name could not be resolved")]
 struct Unresolved;
 
-/// Resolves by the system, and gives only addresses that are public: the connection goes to one of these.
-struct PublicOnly;
+/// Gives only addresses that are public: the connection goes to one of these.
+struct PublicOnly<L>(L);
 
-impl Resolve for PublicOnly {
+async fn by_the_system(name: String) -> std::io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+}
+
+impl<L, F> Resolve for PublicOnly<L>
+where
+    L: Fn(String) -> F + Send + Sync,
+    F: Future<Output = std::io::Result<Vec<SocketAddr>>> + Send + 'static,
+{
     fn resolve(&self, name: Name) -> Resolving {
+        let name = name.as_str().to_owned();
+        if is_local_name(&name) {
+            return Box::pin(async { Err(NotPublic(name).into()) });
+        }
+        let lookup = (self.0)(name.clone());
         Box::pin(async move {
-            let name = name.as_str().to_owned();
-            if is_local_name(&name) {
-                return Err(NotPublic(name).into());
-            }
-            let found: Vec<SocketAddr> = match tokio::net::lookup_host((name.as_str(), 0)).await {
-                Ok(found) => found.collect(),
-                Err(error) => {
-                    tracing::debug!(%error, "a name could not be resolved");
-                    return Err(Unresolved.into());
-                }
-            };
+            let found = lookup.await.map_err(|error| {
+                tracing::debug!(%error, "a name could not be resolved");
+                Unresolved
+            })?;
             // One that is not public is reason enough: a name that mixes them is set up to slip through.
             if found.iter().any(|address| !is_public(address.ip())) {
                 return Err(NotPublic(name).into());
@@ -296,7 +306,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let [first, second, third, ..] = ip.segments();
+    let [first, second, ..] = ip.segments();
     // Global unicast is all that was ever handed out.
     (first & 0xe000) == 0x2000
         // Of protocols (RFC 2928; Teredo and ORCHID among them), documentation (RFC 3849, RFC 9637), the old 6bone.
@@ -304,8 +314,6 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         && !(first == 0x2001 && second == 0x0db8)
         && !(first == 0x3fff && second < 0x1000)
         && first != 0x3ffe
-        // Segment routing's locators and the like hide under it (RFC 9602).
-        && !(first == 0x5f00 && third == 0)
 }
 
 /// The IPv4 address that an IPv6 address stands for: mapped and compatible ones (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4
@@ -327,6 +335,9 @@ fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -410,8 +421,34 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_judged_by_what_it_resolves_to() {
         // What a name resolves to is the machine's business; this one is the machine itself on every one.
-        let error = PublicOnly.resolve("localhost".parse().unwrap()).await.err().unwrap();
+        let error = PublicOnly(by_the_system).resolve("localhost".parse().unwrap()).await.err().unwrap();
         assert!(error.downcast_ref::<NotPublic>().is_some(), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_after_the_check_leads_nowhere_else() {
+        let here = TcpListener::bind("127.0.0.1:0").unwrap();
+        here.set_nonblocking(true).unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        // First nobody's address of the public internet, then this machine's.
+        let changing = move |_| {
+            let first = count.fetch_add(1, Ordering::SeqCst) == 0;
+            let ip: IpAddr = if first { "3ff0::1" } else { "127.0.0.1" }.parse().unwrap();
+            std::future::ready(Ok(vec![SocketAddr::new(ip, 0)]))
+        };
+        let outbound = Outbound::looking_up(&[], PublicOnly(changing)).unwrap();
+        let url = format!("https://changes.example:{}/", here.local_addr().unwrap().port()).parse().unwrap();
+        let mut post = Box::pin(outbound.post(&url, HeaderMap::new(), Bytes::new()));
+        // Where there is a way to that address, nothing answers: it is left then.
+        tokio::select! {
+            ended = &mut post => assert!(!matches!(ended, Ok(_) | Err(OutboundError::Refused(_))), "{ended:?}"),
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "it goes to what was checked");
+        let again = outbound.post(&url, HeaderMap::new(), Bytes::new()).await;
+        assert!(matches!(&again, Err(OutboundError::Refused(why)) if why.contains("no public address")), "{again:?}");
+        assert!(here.accept().is_err(), "nobody comes here");
     }
 
     #[test]
