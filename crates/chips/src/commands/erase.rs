@@ -44,7 +44,7 @@ pub struct Args {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Go on though backups lie in the folder, which hold what is erased and are left as they are
+    /// Go on though backups or files that are not Chips' own lie in the folder, which are left as they are with what they hold
     #[arg(long)]
     leave_backups: bool,
     #[command(flatten)]
@@ -69,12 +69,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(_) => Copies::default(),
         None => admin::copies(folder.path())?,
     };
-    if !copies.others.is_empty() && !args.leave_backups {
-        anyhow::bail!(
-            "these backups in the data folder hold what is to be erased: {}; delete them or move them away, or say \
-             --leave-backups. Nothing was erased",
-            names(&copies.others)
-        );
+    if let Some(lies) = in_the_way(&copies).filter(|_| !args.leave_backups) {
+        anyhow::bail!("{lies}. Delete them or move them away, or say --leave-backups. Nothing was erased");
     }
     let what = what(target, &erasing);
     if !args.yes {
@@ -97,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             "what": erased.what, "id": erased.id, "at": erased.at,
             "asks": erasing.asks(), "runs": erasing.runs(), "persons": erasing.persons(),
             "removed": copies.own.iter().map(path).collect::<Vec<_>>(),
-            "left": copies.others.iter().map(path).collect::<Vec<_>>(),
+            "left": copies.others.iter().chain(&copies.strange).map(path).collect::<Vec<_>>(),
         }))?;
     } else {
         output::line(format_args!("erased: {what}"))?;
@@ -107,9 +103,27 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if !copies.others.is_empty() {
             output::note(format_args!("left as they are, with what was erased in them: {}", names(&copies.others)));
         }
+        if !copies.strange.is_empty() {
+            output::note(format_args!("left as they are, whatever is in them: {}", names(&copies.strange)));
+        }
         output::note("not reached: drafts in browsers, messages on phones, exports, and backups elsewhere");
     }
     Ok(exit::DONE.into())
+}
+
+/// What lies in the folder and keeps an erasure from being one.
+fn in_the_way(copies: &Copies) -> Option<String> {
+    let backups = format!("these backups in the data folder hold what is to be erased: {}", names(&copies.others));
+    let strange = format!(
+        "these files in the data folder are not Chips' own and may hold what is to be erased, as exports and packed backups do: {}",
+        names(&copies.strange)
+    );
+    match (copies.others.is_empty(), copies.strange.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(backups),
+        (true, false) => Some(strange),
+        (false, false) => Some(format!("{backups}; and {strange}")),
+    }
 }
 
 /// What is erased, for people.

@@ -139,6 +139,11 @@ fn m35_a_full_disk_refuses_writes_for_a_while_and_stops_nothing_else() {
     answer.expect_problem(503, "unavailable");
     assert!(answer.header("retry-after").is_some_and(|wait| wait.parse::<u64>().is_ok_and(|wait| wait > 0)));
     assert_eq!(scene.serve.process.ended(), None, "it stays up");
+    let id = answer.header("x-request-id").unwrap();
+    until(LIMIT, "the store's word on it, in its name", || {
+        let log = scene.serve.process.stderr();
+        log.lines().any(|line| line.contains("a job could not be written") && line.contains(id)).then_some(())
+    });
     let detail = not_ready(&scene);
     assert!(detail.contains("the disk is full"), "{detail}");
     let wrong = found_by(doctor_beside(&scene, &disk));

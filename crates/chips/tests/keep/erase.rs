@@ -440,6 +440,20 @@ fn copies_in_the_folder_are_removed_or_told() {
     assert!(left.len() == ONE.len() && left.iter().all(|(file, _)| *file == backup.display().to_string()), "{left:?}");
     std::fs::remove_file(&backup).unwrap();
     nowhere(folder, &ONE);
+
+    // Of a file that is not Chips' own nobody knows what is in it: an export, say, or a packed backup.
+    let (export, packed) = (backups.join("log.jsonl"), folder.data().join("chips.db.gz"));
+    std::fs::write(&export, exported(folder, &[]).join("\n")).unwrap();
+    std::fs::write(&packed, "what nobody can read").unwrap();
+    let own = folder.data().join("url.4242.new");
+    std::fs::write(&own, "http://127.0.0.1:7070\n").unwrap();
+    std::fs::write(folder.data().join("empty"), "").unwrap();
+    let said = refused(folder, &["--yes", "--ask", &id], 1);
+    assert!(said.contains("not Chips' own") && said.contains("log.jsonl") && said.contains("chips.db.gz"), "{said}");
+    assert!(!said.contains("url") && !said.contains("empty") && !said.contains("lock"), "{said}");
+    let erased = erase(folder, &["--ask", &id, "--leave-backups"]);
+    assert_eq!(erased["left"], json!([packed, export]));
+    assert!(export.exists() && packed.exists() && own.exists());
 }
 
 /// A copy of a folder.

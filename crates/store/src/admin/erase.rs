@@ -100,22 +100,26 @@ pub struct Erasure {
     pub done: bool,
 }
 
-/// Copies of the database in the folder.
+/// What lies in the folder beside the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Copies {
     /// What Chips kept itself of older layouts. Erasing removes them.
     pub own: Vec<PathBuf>,
     /// Backups that somebody put there. Erasing leaves them as they are.
     pub others: Vec<PathBuf>,
+    /// Files that are not Chips' own. What is in them is not known; an export holds texts, and so does a packed backup. Erasing
+    /// leaves them as they are.
+    pub strange: Vec<PathBuf>,
 }
 
-/// What lies in the folder and holds what is to be erased as well.
+/// What lies in the folder and holds what is to be erased as well, or may hold it.
 ///
 /// # Errors
 /// The folder can't be read.
 pub fn copies(dir: &Path) -> Result<Copies, AdminError> {
     let told = |error: std::io::Error| AdminError::Io(error.to_string());
-    Ok(Copies { own: scrub::own_copies(dir).map_err(told)?, others: scrub::other_copies(dir).map_err(told)? })
+    let scrub::Strange { databases, others } = scrub::strange(dir).map_err(told)?;
+    Ok(Copies { own: scrub::own_copies(dir).map_err(told)?, others: databases, strange: others })
 }
 
 impl Admin {

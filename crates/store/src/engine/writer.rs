@@ -1,5 +1,7 @@
 //! The one thread that writes: drains what waits, one transaction, one fdatasync, then tells and wakes.
 
+mod told;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,8 +29,6 @@ const GROUP: usize = 8_192;
 const LAZY: Duration = Duration::from_millis(200);
 /// Groups that were rolled back for want of room are tried again job by job, until this many in a row found none.
 const TRIES_WHEN_FULL: usize = 8;
-/// Whole seconds after which a write that could not be taken may be tried again.
-const RETRY_AFTER_S: u64 = 5;
 
 /// What reaches the writer.
 pub(crate) enum Message {
@@ -327,33 +327,6 @@ impl Writer {
         self.tell_all(&mut rest.collect(), &error);
     }
 
-    fn tell_each(&self, tasks: &mut Vec<Box<dyn Task>>, errors: Vec<Option<Error>>) {
-        for (task, error) in tasks.drain(..).zip(errors.into_iter().chain(std::iter::repeat_with(|| None))) {
-            match error {
-                None => task.tell(Ok(())),
-                Some(error) => {
-                    self.shared.figures.writable.store(false, Ordering::Relaxed);
-                    let warn = || tracing::warn!(%error, "a job could not be written");
-                    task.span().map_or_else(warn, |span| span.in_scope(warn));
-                    task.tell(Err(unavailable(&error)));
-                }
-            }
-        }
-    }
-
-    fn tell_all(&self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
-        if !tasks.is_empty() {
-            tracing::warn!(%error, jobs = tasks.len(), "jobs could not be written");
-            self.shared.figures.writable.store(false, Ordering::Relaxed);
-        }
-        tasks.drain(..).for_each(|task| task.tell(Err(unavailable(error))));
-    }
-
-    fn fail(&mut self, tasks: &mut Vec<Box<dyn Task>>, error: &Error) {
-        self.shared.fail(error.to_string());
-        tasks.drain(..).for_each(|task| task.tell(Err(WriteError::Failed)));
-    }
-
     /// One transaction with all of the tasks in it.
     fn attempt(&mut self, tasks: &mut [Box<dyn Task>], savepoint: Savepoint) -> Attempt {
         self.rehearse();
@@ -442,7 +415,7 @@ impl Writer {
         shared.figures.group_size.observe(jobs as u64);
         // A commit of nothing, or of what fitted into pages that are free already, says nothing about the next ask.
         if self.staged.effects.iter().any(|effect| matches!(effect, Effect::Appended(..))) {
-            shared.figures.writable.store(true, Ordering::Relaxed);
+            self.taken();
         }
         if shared.node.is_some() {
             let effects = std::mem::take(&mut self.staged.effects);
@@ -523,18 +496,4 @@ fn rolls_back(error: &Error) -> bool {
 /// Whether some of a group may get through where the whole did not.
 fn worth_splitting(error: &Error) -> bool {
     !matches!(error.kind(), Kind::Busy | Kind::Gone | Kind::Again | Kind::Outgrown)
-}
-
-fn unavailable(error: &Error) -> WriteError {
-    let folder = error.sqlite().is_some();
-    let reason = match error.kind() {
-        Kind::Full => "the disk is full".to_owned(),
-        Kind::Busy if folder => "another process holds the database".to_owned(),
-        Kind::ReadOnly if folder => "the data folder can't be written".to_owned(),
-        Kind::Busy => "another process holds what this one needs of the database".to_owned(),
-        Kind::ReadOnly => "the database can't be written: it is a standby now".to_owned(),
-        Kind::Gone => "the database can't be reached".to_owned(),
-        Kind::Again | Kind::Duplicate | Kind::Outgrown | Kind::Other => error.to_string(),
-    };
-    WriteError::Unavailable { reason, retry_after_s: RETRY_AFTER_S }
 }

@@ -54,6 +54,25 @@ pub(crate) fn was_in_use(dir: &Path) -> Result<bool, OpenError> {
     Ok(false)
 }
 
+/// The small files that a server leaves for commands of its machine, in the folder or, of a database, in one within it.
+const NOTES: [&str; 4] = ["url", "address", "outbound", "demo"];
+
+/// Whether a file of the folder is one that Chips keeps there. Copies of the database are not.
+pub(crate) fn is_own(dir: &Path, path: &Path) -> bool {
+    let Some((name, within)) = path.strip_prefix(dir).ok().and_then(|path| Some((path.file_name()?, path.parent()?)))
+    else {
+        return false;
+    };
+    let Some(name) = name.to_str() else { return false };
+    // A note is written under such a name: `url.4242.new`.
+    let note = name.strip_suffix(".new").and_then(|name| name.rsplit_once('.')).map_or(name, |(note, _)| note);
+    if NOTES.contains(&note) {
+        return within == Path::new("") || within.parent() == Some(Path::new("databases"));
+    }
+    let files = ["lock", "chips.db", "chips.db-wal", "chips.db-shm", "chips.db-journal"];
+    within == Path::new("") && files.contains(&name)
+}
+
 /// Opens (or makes) a file that only this user may read. SQLite gives its other files the mode of the database.
 pub(crate) fn private_file(path: &Path) -> Result<File, OpenError> {
     let mut options = OpenOptions::new();

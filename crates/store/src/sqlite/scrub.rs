@@ -90,28 +90,52 @@ fn maker(path: &Path) -> Option<Pid> {
     Pid::from_raw(name.rsplit_once('.')?.1.parse().ok()?)
 }
 
-/// Databases of Chips within the folder that are not its own: backups that somebody put there.
-pub(crate) fn other_copies(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let own: Vec<_> = own_copies(dir)?.into_iter().chain([folder::database(dir)]).collect();
-    let mut found = Vec::new();
-    look_through(dir, &mut |path| {
-        if !own.iter().any(|own| own == path) && (is_database(path) || maker(path).is_some()) {
-            found.push(path.to_owned());
+/// What lies within the folder and is not Chips' own.
+#[derive(Debug, Default)]
+pub(crate) struct Strange {
+    /// Databases of Chips: backups that somebody put there.
+    pub(crate) databases: Vec<PathBuf>,
+    /// Other files, and folders that can't be looked into. What is in them is not known: an export, say, or a packed backup.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+/// Looks for what lies within the folder and is not Chips' own.
+pub(crate) fn strange(dir: &Path) -> io::Result<Strange> {
+    let copies = own_copies(dir)?;
+    let mut found = Strange::default();
+    look_through(dir, &mut |path, size| {
+        if copies.iter().any(|copy| copy == path) || folder::is_own(dir, path) {
+            return;
+        }
+        if is_database(path) || maker(path).is_some() {
+            found.databases.push(path.to_owned());
+        } else if size > 0 {
+            found.others.push(path.to_owned());
         }
     })?;
-    found.sort();
+    found.databases.sort();
+    found.others.sort();
     Ok(found)
 }
 
-/// Looks at every file in a folder and in those within it; links are not followed.
-fn look_through(dir: &Path, look: &mut dyn FnMut(&Path)) -> io::Result<()> {
+/// Looks at every file in a folder and in those within it, with its size; links are not followed. A folder that this user may not look
+/// into is looked at as a file would be, but for the one that the system keeps for what it finds after a crash.
+fn look_through(dir: &Path, look: &mut dyn FnMut(&Path, u64)) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let kind = entry.file_type()?;
+        let (kind, path) = (entry.file_type()?, entry.path());
         if kind.is_dir() {
-            look_through(&entry.path(), look)?;
+            match look_through(&path, look) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    if entry.file_name() != "lost+found" {
+                        look(&path, u64::MAX);
+                    }
+                }
+                looked => looked?,
+            }
         } else if kind.is_file() {
-            look(&entry.path());
+            // It may be gone since.
+            look(&path, entry.metadata().map(|found| found.len()).unwrap_or_default());
         }
     }
     Ok(())

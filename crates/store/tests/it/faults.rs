@@ -140,6 +140,11 @@ async fn on_a_full_disk_a_small_write_gets_through_where_a_big_one_does_not() {
     let (big, small) = in_one_group(&dir, &world, writes).await;
     assert!(matches!(big, Err(WriteError::Unavailable { .. })), "{big:?}");
     appended(small);
+    // That a small one got through promises nobody room.
+    assert!(!world.store.stats().await.unwrap().writable);
+    world.store.rehearsal().full(false);
+    world.asked(run).await;
+    assert!(world.store.stats().await.unwrap().writable);
 }
 
 #[tokio::test]
