@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
 use chips_store::{Fatal, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,10 +31,19 @@ pub fn router(state: AppState) -> Router {
         .merge(simulated)
         .merge(tap::router())
         .merge(inbox::router(state.clone()))
-        .fallback(layers::not_found)
+        .fallback(not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
         .layer(axum::middleware::from_fn_with_state(state.clone(), layers::outer))
         .with_state(state)
+}
+
+/// A path that does not exist: a page for people, a problem for programs.
+async fn not_found(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
+    if layers::wants_page(&uri, &headers) {
+        inbox::not_found(&state, &headers)
+    } else {
+        layers::not_found().into_response()
+    }
 }
 
 /// How a server ended.

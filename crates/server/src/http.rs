@@ -7,6 +7,7 @@ pub mod forwarded;
 pub mod guard;
 pub mod hosts;
 pub mod layers;
+pub(crate) mod origin;
 pub mod peer;
 pub mod problem;
 pub mod query;

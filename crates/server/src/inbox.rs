@@ -2,31 +2,28 @@
 //!
 //! A page is a template and a handler. The script (`assets/chips.js`) makes the same pages live: it sends the same forms and
 //! puts the same cards in place that the pages are made of, so there is one way to show a question. All words stand in
-//! one table for each language, `words/`.
+//! one table for each language, [`crate::words`].
 
 mod answer;
 mod ask;
 mod assets;
 mod card;
 mod form;
-pub(crate) mod guard;
+mod guard;
 mod history;
 mod html;
 mod install;
 mod list;
 mod live;
 mod page;
-pub(crate) mod preferences;
 mod present;
 mod rows;
 mod runs;
 mod settings;
 mod sift;
 mod sign_in;
-pub(crate) mod words;
 
 use axum::Router;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
@@ -69,6 +66,6 @@ pub fn router(state: AppState) -> Router<AppState> {
 }
 
 /// The page for a path that does not exist.
-pub async fn not_found(State(state): State<AppState>, headers: HeaderMap) -> Response {
-    guard::secured(page::Visit::of(&state, &headers).not_found())
+pub fn not_found(state: &AppState, headers: &HeaderMap) -> Response {
+    guard::secured(page::Visit::of(state, headers).not_found())
 }

@@ -10,11 +10,13 @@ pub mod inbox;
 pub mod mcp;
 pub mod metrics;
 pub mod outbound;
+mod preferences;
 pub mod presence;
 pub mod request_id;
 pub mod simulation;
 pub mod state;
 pub mod stream;
+mod words;
 pub mod workers;
 
 pub use app::{Ended, Server, bind};

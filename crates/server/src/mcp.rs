@@ -13,9 +13,9 @@ use chips_protocol::problem::ProblemCode;
 
 use crate::auth::Caller;
 use crate::http::body::{self, BodyError};
+use crate::http::origin::same_origin;
 use crate::http::query::Params;
 use crate::http::{ApiError, Peer};
-use crate::inbox::guard;
 use crate::state::AppState;
 use desk::Hall;
 
@@ -64,7 +64,7 @@ fn may_speak(state: &AppState, caller: &Caller, headers: &HeaderMap) -> Result<(
             "the MCP tools ask people, and only a harness asks: send a harness's token (`chips harness add` makes one)",
         ));
     }
-    if headers.contains_key(header::ORIGIN) && !guard::same_origin(headers, state.config.public_url.as_ref()) {
+    if headers.contains_key(header::ORIGIN) && !same_origin(headers, state.config.public_url.as_ref()) {
         return Err(ApiError::new(ProblemCode::WrongSender, "pages of other sites are not answered here"));
     }
     Ok(())

@@ -18,7 +18,6 @@ use tracing::{Instrument, Span};
 
 use super::problem::PROBLEM_JSON;
 use super::{ApiError, Peer, forwarded, query};
-use crate::inbox;
 use crate::metrics::RouteClass;
 use crate::request_id::REQUEST_ID;
 use crate::simulation::Simulation;
@@ -236,20 +235,18 @@ fn internal_error() -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }
 
-/// The answer to a path that does not exist.
-pub async fn not_found(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
-    let wants_page = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .any(|accept| accept.to_str().is_ok_and(|accept| accept.to_ascii_lowercase().contains("text/html")));
-    if is_api(&uri) || !wants_page {
-        return ApiError::new(
-            ProblemCode::NotFound,
-            "there is nothing at this path; /openapi.json lists what there is",
-        )
-        .into_response();
-    }
-    inbox::not_found(State(state), headers).await
+/// The answer to a path that does not exist, for whoever wants no page.
+pub fn not_found() -> ApiError {
+    ApiError::new(ProblemCode::NotFound, "there is nothing at this path; /openapi.json lists what there is")
+}
+
+/// Whether a request for a path that does not exist came from somebody who wants a page.
+pub fn wants_page(uri: &Uri, headers: &HeaderMap) -> bool {
+    !is_api(uri)
+        && headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .any(|accept| accept.to_str().is_ok_and(|accept| accept.to_ascii_lowercase().contains("text/html")))
 }
 
 /// The answer to a method that a path does not have; the router adds `Allow`.

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn styles_and_script_stay_small_on_a_phone() {
-        let worker = super::super::install::worker(super::super::words::LANGUAGES[0]);
+        let worker = super::super::install::worker(crate::words::LANGUAGES[0]);
         let size = STYLE.content.len() + SCRIPT.content.len() + worker.len();
         assert!(size <= 40 * 1024, "all styles and scripts together are {size} bytes; 40 KiB is the limit");
         println!("all styles and scripts together are {size} bytes of {}", 40 * 1024);

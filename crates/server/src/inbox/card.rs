@@ -16,7 +16,7 @@ use chips_store::{Attempt, Identity, Sighting};
 use sha2::{Digest, Sha256};
 
 use super::html::{self, Html, TimeAs};
-use super::words::Words;
+use crate::words::Words;
 
 pub(crate) use form::{Notice, OpenForm, Typed, TypedQuestion};
 pub(crate) use outcome::{Closed, sentence};

@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 use super::assets;
 use super::page::{PageName, Shell, Visit, page};
-use super::words::Words;
 use crate::state::AppState;
+use crate::words::Words;
 
 /// `GET /manifest.webmanifest`: how the inbox is installed (W3C, Web Application Manifest). The colours are those of the
 /// light page; in the dark each page's own `theme-color` counts.
@@ -90,8 +90,8 @@ impl OfflinePage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::LANGUAGES;
     use super::*;
+    use crate::words::LANGUAGES;
 
     #[test]
     fn each_language_has_a_worker_and_a_page_of_its_own() {

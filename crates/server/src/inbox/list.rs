@@ -18,8 +18,8 @@ use super::card::{Card, Detail, Shelf, Typed, Viewer};
 use super::html::Html;
 use super::page::{PageName, Person, Shell, page};
 use super::sift::{Sift, SiftForm, SiftQuery, askers_of};
-use super::words::{Count, Words};
 use crate::state::AppState;
+use crate::words::{Count, Words};
 
 /// Open questions on one page.
 const PAGE: usize = 200;

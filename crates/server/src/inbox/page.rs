@@ -14,10 +14,10 @@ use chips_store::{Identity, Store, StoreError};
 
 use super::assets;
 use super::card::{Detail, Viewer};
-use super::preferences::Preferences;
-use super::words::{KEYS, Words};
 use crate::auth::session::{Cookies, Signed};
+use crate::preferences::Preferences;
 use crate::state::AppState;
+use crate::words::{KEYS, Words};
 
 /// Which page it is, for the script and the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

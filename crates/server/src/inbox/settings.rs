@@ -14,9 +14,9 @@ use super::card::Who;
 use super::form::Fields;
 use super::html::{self, Html, TimeAs};
 use super::page::{PageName, Person, Shell, Visit, page};
-use super::preferences::{Preferences, UNDO};
-use super::words::LANGUAGES;
+use crate::preferences::{Preferences, UNDO};
 use crate::state::AppState;
+use crate::words::LANGUAGES;
 use told::{Happened, Told};
 
 #[derive(Template)]
@@ -93,7 +93,7 @@ async fn render(state: &AppState, person: &Person, status: StatusCode, happened:
 
 fn languages(preferences: &Preferences) -> Vec<Language> {
     let chosen = preferences.language.map(|words| words.lang);
-    let language = |words: &'static super::words::Words| Language {
+    let language = |words: &'static crate::words::Words| Language {
         lang: words.lang,
         name: words.language_name,
         chosen: chosen == Some(words.lang),

@@ -13,7 +13,7 @@ use chips_protocol::{HarnessId, RunId, SpaceId};
 use serde::Deserialize;
 
 use super::card::Shelf;
-use super::words::Words;
+use crate::words::Words;
 
 /// What a list can be narrowed to beside a space and a harness.
 pub(crate) trait Part: Copy + Eq + 'static {

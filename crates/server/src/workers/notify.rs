@@ -22,9 +22,9 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::inbox::words::{LANGUAGES, Words};
 use crate::outbound::Outbound;
 use crate::state::AppState;
+use crate::words::{LANGUAGES, Words};
 use email::{Email, Mailer};
 use message::Message;
 use tap::Taps;

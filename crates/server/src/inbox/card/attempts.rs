@@ -10,7 +10,7 @@ use super::story::{Step, place as put};
 use crate::inbox::html::{self, Html};
 use crate::inbox::settings::push::device_name;
 use crate::inbox::settings::told::called;
-use crate::inbox::words::Words;
+use crate::words::Words;
 
 /// Puts the tries where they belong in time.
 pub(super) fn tell(story: &mut Vec<Step>, attempts: &[Attempt], viewer: &Viewer<'_>) {

@@ -6,7 +6,7 @@ use chips_store::secret;
 
 use super::{Detail, LONG_DETAIL, LONG_PROMPT, Silence, Viewer};
 use crate::inbox::html::{self, Html};
-use crate::inbox::words::Words;
+use crate::words::Words;
 
 /// Characters of a prompt after which it is set like a text.
 const LONG_TEXT: usize = 280;

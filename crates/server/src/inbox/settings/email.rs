@@ -9,8 +9,8 @@ use serde_json::json;
 use super::told::{ENDPOINTS, Field, Happened, again, cut, misfit, person_id};
 use super::{open, unwritten};
 use crate::inbox::page::Person;
-use crate::inbox::words::fill;
 use crate::state::AppState;
+use crate::words::fill;
 use crate::workers::notify::email;
 use crate::workers::notify::email::proof::Unproven;
 

@@ -13,8 +13,8 @@ use super::told::ADDRESS;
 use super::{open, unwritten};
 use crate::inbox::html::Html;
 use crate::inbox::page::{Person, Visit};
-use crate::inbox::words::{Words, fill};
 use crate::state::AppState;
+use crate::words::{Words, fill};
 use crate::workers::notify::web_push::Subscription;
 
 /// Whether an endpoint is the subscription of the browser that asks.

@@ -19,8 +19,8 @@ use super::{open, render, unwritten};
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
-use crate::inbox::words::Words;
 use crate::state::AppState;
+use crate::words::Words;
 use crate::workers::notify::{ntfy, web_push, webhook};
 
 /// Characters of an endpoint's name.

@@ -6,7 +6,7 @@ use chips_protocol::text::shown;
 use chips_protocol::{Answer, Question, Timestamp};
 use chips_store::Notice;
 
-use crate::inbox::words::{Words, fill};
+use crate::words::{Words, fill};
 
 /// Characters of a prompt that go out.
 const PROMPT: usize = 240;

@@ -24,9 +24,9 @@ use tokio::sync::OnceCell;
 
 use super::message;
 use crate::auth::session::Cookies;
-use crate::inbox::preferences::Preferences;
-use crate::inbox::words::{Words, fill};
+use crate::preferences::Preferences;
 use crate::state::AppState;
+use crate::words::{Words, fill};
 
 /// How long a tap is good for where its question has no deadline, and how long after a deadline it is kept as an answer that
 /// came too late; in milliseconds.

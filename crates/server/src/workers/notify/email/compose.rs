@@ -9,7 +9,7 @@ use chips_protocol::{OnNoAnswer, Question, QuestionAsk, Timestamp};
 use chips_store::Notice;
 
 use super::super::message::{Message, one_line, plain, shortened};
-use crate::inbox::words::{Words, fill};
+use crate::words::{Words, fill};
 
 /// Characters of a subject.
 const SUBJECT: usize = 110;

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::compose::{self, Mail, Thread};
 use crate::config::{Config, Smtp, SmtpTls};
-use crate::inbox::words::Words;
+use crate::words::Words;
 use crate::workers::notify::message::shortened;
 
 /// Connections to the mail server at the same time: servers count them.

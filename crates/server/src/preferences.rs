@@ -5,8 +5,8 @@
 use axum::http::header::ACCEPT_LANGUAGE;
 use axum::http::{HeaderMap, HeaderValue};
 
-use super::words::{LANGUAGES, Words};
 use crate::auth::session::named;
+use crate::words::{LANGUAGES, Words};
 
 /// The name of the cookie.
 const COOKIE: &str = "chips-device";
