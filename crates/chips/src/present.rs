@@ -121,6 +121,11 @@ pub fn person(id: PersonId, token: Option<&str>, sign_in: &SignIn, url: &str) ->
     text
 }
 
+/// What is said where the only owner of a workspace goes.
+pub fn last_owner(person: PersonId, workspace: WorkspaceId) -> String {
+    format!("{person} alone owns {workspace}: nobody does from then on. What others there may do stays as it is")
+}
+
 /// A harness's new token, as lines to copy.
 pub fn harness(issued: &Issued<HarnessId>, url: &str) -> String {
     let heading = output::bold("Ask as this harness (the token is shown this once)");

@@ -49,6 +49,8 @@ fn sessions_can_be_left_behind_and_a_missing_folder_is_told() {
     assert!(refused.contains("holds no workspace yet"), "{refused}");
     let refused = empty.refused(&["restore", "/nowhere/copy.db"], 1);
     assert!(refused.contains("/nowhere/copy.db"), "{refused}");
+    let refused = empty.refused(&["restore", copy, "--data", copy], 1);
+    assert!(refused.contains("no folder") && !refused.contains("another folder"), "{refused}");
 }
 
 #[test]
@@ -56,10 +58,11 @@ fn a_backup_in_the_data_folder_is_warned_of_and_takes_no_name_of_chips_own() {
     let machine = Machine::new();
     machine.text(&["init"]);
     let inside = |name: &str| machine.data().join(name).to_string_lossy().into_owned();
-    for name in ["chips.db-wal", "chips.db.layout-1", "chips.db-journal"] {
+    for name in ["chips.db-wal", "chips.db.layout-1", "chips.db-journal", "lock", "url", "address", "demo"] {
+        let there = machine.data().join(name).exists();
         let refused = machine.refused(&["backup", &inside(name)], 1);
-        assert!(refused.contains("give another"), "{refused}");
-        assert!(!machine.data().join(name).exists());
+        assert!(refused.contains("its own files"), "{refused}");
+        assert_eq!(machine.data().join(name).exists(), there);
     }
     let output = machine.run(&["backup", &inside("monday.db")]);
     assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("lies in the data folder"));

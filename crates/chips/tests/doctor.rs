@@ -102,6 +102,53 @@ fn files_that_the_server_can_t_write_are_wrong() {
 }
 
 #[test]
+fn a_backup_is_advised_only_where_something_is_damaged() {
+    let machine = Machine::new();
+    machine.json(&["init"]);
+    std::fs::set_permissions(machine.data(), std::fs::Permissions::from_mode(0o500)).unwrap();
+    let (_, report) = examined(&machine, &[]);
+    assert!(wrong(&report)[0]["mend"].as_str().unwrap().contains("chmod 700"), "{report}");
+    assert!(!report.to_string().contains("backup"), "{report}");
+    std::fs::set_permissions(machine.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
+
+    // The layout of a database file stands in its head, 60 bytes from the beginning.
+    let (database, copy) = (machine.data().join("chips.db"), machine.home().join("copy.db"));
+    machine.text(&["backup", copy.to_str().unwrap()]);
+    for name in ["chips.db-wal", "chips.db-shm"] {
+        let _ = std::fs::remove_file(machine.data().join(name));
+    }
+    let mut bytes = std::fs::read(&copy).unwrap();
+    bytes[60..64].copy_from_slice(&999_u32.to_be_bytes());
+    std::fs::write(&database, bytes).unwrap();
+    let (_, report) = examined(&machine, &[]);
+    let newer = wrong(&report)[0];
+    assert!(newer["says"].as_str().unwrap().contains("layout 999"), "{report}");
+    assert!(newer["mend"].as_str().unwrap().contains("install that version"), "{report}");
+    assert!(!report.to_string().contains("backup"), "{report}");
+    // What a server has left beside it says that there was something.
+    std::fs::write(machine.data().join("url"), "http://127.0.0.1:7070\n").unwrap();
+    std::fs::write(&database, "").unwrap();
+    assert!(wrong(&examined(&machine, &[]).1)[0]["mend"].as_str().unwrap().contains("restore a backup"));
+}
+
+#[test]
+fn a_workspace_without_an_owner_is_told_when_they_go_and_by_the_doctor() {
+    let machine = Machine::new();
+    let owner = machine.json(&["init"])["person"]["id"].as_str().unwrap().to_owned();
+    let other = machine.json(&["person", "add", "Ada"])["id"].as_str().unwrap().to_owned();
+    let said = machine.run(&["erase", "--yes", "--person", &owner]);
+    assert!(String::from_utf8(said.stderr).unwrap().contains(&format!("{owner} alone owns ws_")));
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 0, "{report}");
+    assert!(says(&report).contains("nobody owns ws_"), "{report}");
+    let said = machine.run(&["person", "disable", &other]);
+    assert!(!String::from_utf8(said.stderr).unwrap().contains("alone owns"));
+    let (code, report) = examined(&machine, &[]);
+    assert_eq!(code, 1, "{report}");
+    assert!(wrong(&report)[0]["mend"].as_str().unwrap().contains("person add NAME --workspace ws_"), "{report}");
+}
+
+#[test]
 fn a_write_ahead_log_that_nobody_moves_is_wrong() {
     let machine = Machine::new();
     machine.json(&["init"]);

@@ -92,7 +92,7 @@ pub struct Listed {
 pub use copy::{Backup, Keep, back_up, give_up, is_within, restore};
 pub use erase::{Copies, Erasing, Erasure, Target, copies};
 pub use export::Export;
-pub use lists::Unheard;
+pub use lists::{Ownerless, Unheard};
 pub use migrate::{Batch, How, Moved, MovedLog, MovedTable, Phase, Progress, Tell, migrate};
 pub use webhooks::Webhook;
 

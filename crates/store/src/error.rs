@@ -23,7 +23,25 @@ pub enum OpenError {
         /// The process that holds it.
         pid: String,
     },
-    /// A newer version wrote it, or it is something else.
+    /// A newer version wrote it.
+    #[error("{}: a newer version of Chips wrote this (layout {found}, this one knows {known}); use that version", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its layout.
+        found: i64,
+        /// The newest layout that this version knows.
+        known: i64,
+    },
+    /// What is in it is not whole, or is lost.
+    #[error("{}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is something else.
     #[error("{}: {reason}", path.display())]
     Foreign {
         /// The file.

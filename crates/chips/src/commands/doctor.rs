@@ -331,19 +331,33 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
         }
         Err(error) => {
             // A server that holds it may still say more.
-            let mend = match &error {
-                admin::AdminError::Open(OpenError::Io { .. }) => {
-                    "see that this user may write the folder and its files, and that its disk takes writes"
-                }
-                admin::AdminError::Open(OpenError::Foreign { .. }) => {
-                    "where a newer version wrote it, use that one; where it is damaged, restore it from a backup into another folder"
-                }
-                _ => "restore it from a backup, or name another with --data",
-            };
-            findings.wrong(DATA, error.to_string(), mend);
+            findings.wrong(DATA, error.to_string(), mend(&error));
         }
     }
     server(folder, findings).await;
+}
+
+/// What helps where a folder can't be opened or read. A backup is advised only where something is damaged.
+fn mend(error: &admin::AdminError) -> &'static str {
+    match error {
+        admin::AdminError::Open(OpenError::Newer { .. }) => {
+            "nothing is damaged: install that version here, or name another folder with --data"
+        }
+        admin::AdminError::Open(OpenError::Foreign { .. }) => {
+            "name another folder with --data; where this was one of Chips, its database was overwritten: restore a backup into a new folder"
+        }
+        admin::AdminError::Open(OpenError::Damaged { .. }) => {
+            "look at the disk first (`dmesg`); then restore a backup, or name another folder with --data"
+        }
+        // SQLite's word where it finds out while it reads.
+        error if error.to_string().contains("malformed") => {
+            "look at the disk first (`dmesg`); then restore a backup into a new folder, or name another with --data"
+        }
+        _ => {
+            "see that this user may write the folder and its files, and that its disk takes writes; nothing says that what is in it is \
+             damaged"
+        }
+    }
 }
 
 /// The database, and what is in it.
@@ -374,6 +388,12 @@ fn access(path: &Path, metadata: &std::fs::Metadata, findings: &mut Findings) {
             DATA,
             format!("it belongs to user {}, and this is user {user}", metadata.uid()),
             format!("run Chips as that user, or give it away with `chown -R {user} {word}`"),
+        );
+    } else if mode & 0o700 != 0o700 {
+        findings.wrong(
+            DATA,
+            format!("its owner may not read it, write to it or look into it (mode {mode:04o})"),
+            format!("`chmod 700 {word}`"),
         );
     } else if mode & 0o077 == 0 {
         findings.ok(DATA, format!("only this user gets into it (mode {mode:04o})"));
@@ -557,5 +577,21 @@ async fn token(from: &str, connection: &Connection, findings: &mut Findings) {
             format!("{from}: {error}"),
             "start the server there, or `chips connect URL` if it is elsewhere now",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_modes_keep_out_is_not_sent_for_a_backup() {
+        let kept_out = OpenError::Io { path: "/srv/chips/chips.db".into(), reason: "Permission denied".to_owned() };
+        for error in
+            [admin::AdminError::Open(kept_out), admin::AdminError::Io("attempt to write a readonly database".into())]
+        {
+            assert!(mend(&error).contains("may write the folder") && !mend(&error).contains("backup"), "{error}");
+        }
+        assert!(mend(&admin::AdminError::Io("database disk image is malformed".into())).contains("backup"));
     }
 }

@@ -8,7 +8,7 @@ use chips_protocol::{AskId, PersonId, RunId, WorkspaceId};
 use chips_store::admin::{self, Admin, Copies, Erasing, Target};
 use serde_json::json;
 
-use crate::{args, exit, folder, output};
+use crate::{args, exit, folder, output, present};
 
 /// Overwrite texts for good: a person's, a question's, a run's, or all of a workspace
 ///
@@ -73,6 +73,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{lies}. Delete them or move them away, or say --leave-backups. Nothing was erased");
     }
     let what = what(target, &erasing);
+    let alone = match target {
+        Target::Person(person) => admin.owned_by_them_alone(person)?.map(|workspace| (person, workspace)),
+        _ => None,
+    };
+    if let Some((person, workspace)) = alone {
+        output::note(present::last_owner(person, workspace));
+    }
     if !args.yes {
         if !io::stdin().is_terminal() {
             output::error(&format!("erasing {what} can't be undone; say --yes"));

@@ -123,6 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Disable { id, data, json } => {
             let folder = data.folder()?;
             let mut admin = Admin::open(folder.location())?;
+            let alone = admin.owned_by_them_alone(id)?;
             admin.disable(ParticipantId::Person(id))?;
             let unheard = admin.unheard(Some(id))?;
             if json.json {
@@ -131,6 +132,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 output::json(&json!({ "id": id, "disabled": true, "unheard": unheard }))?;
             } else {
                 output::line(format_args!("{id} is disabled: every token and session has ended"))?;
+            }
+            if let Some(workspace) = alone {
+                output::note(present::last_owner(id, workspace));
             }
             for one in &unheard {
                 output::note(present::unheard(one, &folder));

@@ -47,14 +47,14 @@ pub fn back_up(dir: &Path, target: &Path) -> Result<Backup, OpenError> {
     if file::layout(dir, &source)? == Layout::None {
         return Err(OpenError::Empty(dir.into()));
     }
-    if target.symlink_metadata().is_ok() {
-        return Err(told(target, "there is something of this name already; give another"));
-    }
-    if is_within(target, dir) && is_own_name(target) {
+    if is_within(target, dir) && is_own_name(dir, target) {
         return Err(told(
             target,
             "Chips gives its own files in the data folder such names; give another, best in another folder",
         ));
+    }
+    if target.symlink_metadata().is_ok() {
+        return Err(told(target, "there is something of this name already; give another"));
     }
     // What one before this did not live to finish is of no use to anybody, and found by nobody.
     let beside = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -102,8 +102,10 @@ pub fn is_within(file: &Path, dir: &Path) -> bool {
 }
 
 /// Whether a name is one that Chips, or SQLite, may give a file of the data folder.
-fn is_own_name(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("chips.db"))
+fn is_own_name(dir: &Path, file: &Path) -> bool {
+    let is_own =
+        |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("chips.db") || folder::is_own(dir, &dir.join(name));
+    file.file_name().is_some_and(is_own)
 }
 
 /// Makes a data folder from a backup. The log begins a new history: cursors into the old one are refused rather than trusted. Ways
@@ -114,8 +116,25 @@ fn is_own_name(file: &Path) -> bool {
 /// read or written. Nothing was changed.
 pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenError> {
     let backup = verify(source)?;
+    let read = open(source, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| file::told(source, &error))?;
+    if let Some(fault) = file::schema_fault(&read).map_err(|error| file::told(source, &error))? {
+        return Err(damaged(source, format_args!("this is no backup as Chips makes it: {fault}; use another")));
+    }
+    let is_new = dir.symlink_metadata().is_err();
     folder::make(dir)?;
     let hold = Hold::take(dir)?;
+    let filled = fill(&read, dir, keep);
+    if filled.is_err() && is_new && file::is_vacant(dir).unwrap_or(false) {
+        // As it was found: there was none. Where it can't be taken away again, an empty one is in nobody's way.
+        let _ = fs::remove_file(dir.join("lock"));
+        let _ = fs::remove_dir(dir);
+    }
+    drop(hold);
+    filled.map(|()| backup)
+}
+
+/// Fills a folder that is held from a backup.
+fn fill(read: &Connection, dir: &Path, keep: Keep) -> Result<(), OpenError> {
     if !file::is_vacant(dir)? {
         // Something else of that name is told as what it is.
         file::layout(dir, &file::connect(dir, Purpose::Read)?)?;
@@ -128,15 +147,11 @@ pub fn restore(source: &Path, dir: &Path, keep: Keep) -> Result<Backup, OpenErro
         remove(&dir.join(beside))?;
     }
     let partial = Partial::beside(&target)?;
-    let read = open(source, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| file::told(source, &error))?;
-    file::copy(&read, partial.path()).map_err(|error| file::told(&target, &error))?;
+    file::copy(read, partial.path()).map_err(|error| file::told(&target, &error))?;
     begin_anew(partial.path(), keep).map_err(|error| file::told(&target, &error))?;
     partial.rename(&target)?;
     let mut connection = file::connect(dir, Purpose::Administer)?;
-    file::migrate(dir, &mut connection)?;
-    drop(connection);
-    drop(hold);
-    Ok(backup)
+    file::migrate(dir, &mut connection)
 }
 
 fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
@@ -162,7 +177,7 @@ fn verify(path: &Path) -> Result<Backup, OpenError> {
     whole(path, bytes)?;
     let check: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
     if check != "ok" {
-        return Err(told(path, format_args!("the copy is damaged: {check}")));
+        return Err(damaged(path, format_args!("the copy is damaged: {check}")));
     }
     let read = || -> rusqlite::Result<(i64, String)> {
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -205,7 +220,7 @@ fn whole(path: &Path, bytes: u64) -> Result<(), OpenError> {
     let said = page * u64::from(number(28));
     // Old versions of SQLite leave the length out; then the two counters differ.
     if number(24) == number(92) && said != bytes {
-        return Err(told(
+        return Err(damaged(
             path,
             format_args!("the copy is not whole: it has {bytes} of {said} bytes; copy it here once more"),
         ));
@@ -291,6 +306,10 @@ fn remove(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(told(path, error)),
         _ => Ok(()),
     }
+}
+
+fn damaged(path: &Path, reason: impl std::fmt::Display) -> OpenError {
+    OpenError::Damaged { path: path.to_owned(), reason: reason.to_string() }
 }
 
 fn told(path: &Path, reason: impl std::fmt::Display) -> OpenError {

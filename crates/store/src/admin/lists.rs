@@ -1,6 +1,6 @@
 //! What administration lists.
 
-use crate::sql::Row;
+use crate::sql::{OptionalExtension, Row};
 use chips_protocol::{HarnessId, PersonId, SpaceId, Timestamp, WorkspaceId};
 
 use super::{Admin, AdminError, Listed};
@@ -19,7 +19,50 @@ pub struct Unheard {
     pub owner_name: String,
 }
 
+/// A workspace that nobody owns any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ownerless {
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// How many people it has who can sign in.
+    pub people: u64,
+}
+
 impl Admin {
+    /// The workspaces that were not erased and that nobody owns who can sign in, in the order in which they were made.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn ownerless(&mut self) -> Result<Vec<Ownerless>, AdminError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT w.workspace_id, (SELECT count(*) FROM persons p WHERE p.ws_no = w.no AND p.disabled_at IS NULL)
+             FROM workspaces w WHERE NOT EXISTS (
+                 SELECT 1 FROM persons p WHERE p.ws_no = w.no AND p.disabled_at IS NULL AND p.owner <> 0)
+             ORDER BY w.no",
+        )?;
+        let found = statement.query_map([], |row| {
+            let people: i64 = row.get(1)?;
+            Ok(Ownerless { workspace_id: WorkspaceId::from_bytes(row.get(0)?), people: people.unsigned_abs() })
+        })?;
+        let found = found.collect::<crate::sql::Result<Vec<_>>>()?;
+        let ended = rows::ended_workspaces(&self.connection)?;
+        Ok(found.into_iter().filter(|one| !ended.contains(&one.workspace_id.to_string())).collect())
+    }
+
+    /// The workspace that nobody owns but this person, if there is one.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn owned_by_them_alone(&mut self, person: PersonId) -> Result<Option<WorkspaceId>, AdminError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT w.workspace_id FROM persons p JOIN workspaces w ON w.no = p.ws_no
+             WHERE p.person_id = ?1 AND p.owner <> 0 AND p.disabled_at IS NULL AND NOT EXISTS (
+                 SELECT 1 FROM persons o WHERE o.ws_no = p.ws_no AND o.no <> p.no AND o.owner <> 0 AND o.disabled_at IS NULL)",
+        )?;
+        let found = statement.query_row([person.to_bytes()], |row| row.get(0)).optional()?;
+        Ok(found.map(WorkspaceId::from_bytes))
+    }
+
     /// The harnesses that are owned by somebody disabled, in the order in which they were added; `owner` names one alone.
     ///
     /// # Errors

@@ -110,7 +110,7 @@ pub(crate) fn exists(dir: &Path) -> Result<bool, OpenError> {
     let path = folder::database(dir);
     match length(&path)? {
         // A first start that was cut short may have left it so.
-        Some(0) if folder::was_in_use(dir)? => Err(OpenError::Io {
+        Some(0) if folder::was_in_use(dir)? => Err(OpenError::Damaged {
             path,
             reason: "the file is empty, though the folder was in use: what was in it is lost, as by a copy that failed or a full \
                      disk. `chips restore BACKUP` puts a backup in its place; to begin anew without one, remove the file"
@@ -129,6 +129,9 @@ fn length(path: &Path) -> Result<Option<u64>, OpenError> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(OpenError::Io { path: path.parent().unwrap_or(path).to_owned(), reason: folder::NO_FOLDER.to_owned() })
+        }
         Err(error) => Err(OpenError::Io { path: path.to_owned(), reason: error.to_string() }),
     }
 }
@@ -169,17 +172,39 @@ pub(crate) fn layout_of(path: &Path, connection: &Connection) -> Result<Layout, 
         (0, 0) if tables == 0 => Ok(Layout::None),
         (APPLICATION_ID, version) if version == known => Ok(Layout::Current),
         (APPLICATION_ID, version) if (1..known).contains(&version) => Ok(Layout::Older),
-        (APPLICATION_ID, version) => Err(OpenError::Foreign {
-            path: path.to_owned(),
-            reason: format!(
-                "a newer version of Chips wrote this (layout {version}, this one knows {known}); use that version"
-            ),
-        }),
+        (APPLICATION_ID, found) => Err(OpenError::Newer { path: path.to_owned(), found, known }),
         _ => Err(OpenError::Foreign {
             path: path.to_owned(),
             reason: "this is no database of Chips; name another".to_owned(),
         }),
     }
+}
+
+/// What a file of Chips lacks of what its layout has, or has of somebody else's that would act by itself: nothing where it is as Chips
+/// made it.
+pub(crate) fn schema_fault(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let names = |connection: &Connection| -> rusqlite::Result<Vec<(String, String)>> {
+        let mut statement = connection.prepare(
+            "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'
+             UNION ALL
+             SELECT 'column', m.name || '.' || c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+             WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'",
+        )?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let made = Connection::open_in_memory()?;
+    for steps in MIGRATIONS.iter().take(usize::try_from(version).unwrap_or_default()) {
+        made.execute_batch(steps)?;
+    }
+    let (found, wanted) = (names(connection)?, names(&made)?);
+    let lacking = wanted.iter().find(|one| !found.contains(one));
+    let added = found.iter().find(|one| matches!(one.0.as_str(), "trigger" | "view") && !wanted.contains(one));
+    Ok(match (lacking, added) {
+        (Some((kind, name)), _) => Some(format!("the {kind} {name} is missing in it")),
+        (_, Some((kind, name))) => Some(format!("the {kind} {name} in it is not of Chips' making")),
+        (None, None) => None,
+    })
 }
 
 /// Copies a database into a file that is there and empty. One step takes all pages, in one read of the source: nothing that is
@@ -299,7 +324,7 @@ pub(crate) fn told(path: &Path, error: &rusqlite::Error) -> OpenError {
             path: path.to_owned(),
             reason: "this is no database of Chips; name another".to_owned(),
         },
-        Some(rusqlite::ErrorCode::DatabaseCorrupt) => OpenError::Io {
+        Some(rusqlite::ErrorCode::DatabaseCorrupt) => OpenError::Damaged {
             path: path.to_owned(),
             reason: format!("the file is damaged ({error}); `chips restore` makes a new folder from a backup"),
         },

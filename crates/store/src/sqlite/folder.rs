@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::OpenError;
 
+/// What is said of a file that stands where the data folder should.
+pub(crate) const NO_FOLDER: &str = "this is no folder; name one with --data";
+
 /// The database of a data folder.
 pub(crate) fn database(dir: &Path) -> PathBuf {
     dir.join("chips.db")
@@ -25,6 +28,9 @@ pub(crate) fn free(dir: &Path) -> Option<u64> {
 /// Makes the folder, for this user alone. One that is there already, and in use for something else, is left as it is.
 pub(crate) fn make(dir: &Path) -> Result<(), OpenError> {
     let told = |error: io::Error| OpenError::Io { path: dir.to_owned(), reason: error.to_string() };
+    if dir.exists() && !dir.is_dir() {
+        return Err(told(io::Error::other(NO_FOLDER)));
+    }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -193,6 +193,21 @@ async fn nothing_is_overwritten_and_what_is_no_backup_is_refused_in_words() {
     // A server has more beside this file than stands in it.
     let alone = with("alone", &std::fs::read(dir.path().join("chips.db")).unwrap());
     assert!(alone.contains("chips backup"), "{alone}");
+    // One that lacks something, or does something by itself, is not put in anybody's place.
+    for (change, says) in [
+        ("DROP TABLE probe", "the table probe is missing"),
+        ("DROP INDEX asks_by_run", "the index asks_by_run is missing"),
+        ("ALTER TABLE asks DROP COLUMN acknowledged_at", "the column asks.acknowledged_at is missing"),
+        ("CREATE TRIGGER odd AFTER INSERT ON events BEGIN DELETE FROM events; END", "the trigger odd in it"),
+        ("CREATE VIEW odd AS SELECT 1", "the view odd in it"),
+    ] {
+        let path = target.path().join("changed");
+        std::fs::write(&path, &bytes).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(change).unwrap();
+        let said = restore(&path, &folder, ALL).unwrap_err().to_string();
+        assert!(said.contains(says), "{said}");
+    }
+    assert!(!folder.exists());
     let mut broken = bytes.clone();
     let middle = broken.len() / 2;
     broken[middle..middle + 4096].fill(0xff);

@@ -143,7 +143,7 @@ fn a_newer_versions_file_is_refused_in_one_line() {
     let raw = Connection::open(database(dir.path())).unwrap();
     raw.pragma_update(None, "user_version", 999).unwrap();
     for told in [refusal(dir.path()), Admin::open(dir.path()).err().unwrap(), admin::init(dir.path()).unwrap_err()] {
-        assert!(matches!(&told, OpenError::Foreign { .. }), "{told}");
+        assert!(matches!(&told, OpenError::Newer { found: 999, .. }), "{told}");
         assert!(told.to_string().contains("newer version") && !told.to_string().contains('\n'), "{told}");
     }
 }

@@ -9,6 +9,8 @@ use rustix::fs::StatVfsMountFlags;
 use super::{DATA, Findings};
 use crate::folder::shell_word;
 
+/// Below this, the server says that it takes no writes.
+const NO_ROOM: u64 = 1 << 20;
 /// Below this, the folder's disk is as good as full.
 const LITTLE_ROOM: u64 = 64 << 20;
 /// A write-ahead log that is longer than this is not moved into the database as it should be.
@@ -78,9 +80,13 @@ fn room(free: u64, database: u64, findings: &mut Findings) {
             DATA,
             format!("its disk has {} left; at least {} are needed", bytes(free), bytes(LITTLE_ROOM)),
             format!(
-                "make room, best as much as the database has ({}), so that a copy fits too; once nothing is left, writes are refused with 503, and \
-                 go on by themselves when there is room again",
-                bytes(database)
+                "make room, best as much as the database has ({}), so that a copy fits too. {}, and go on by themselves once there is \
+                 room",
+                bytes(database),
+                match free < NO_ROOM {
+                    true => "Until then writes are refused with 503",
+                    false => "Writes are taken still; below 1 MiB they are refused with 503",
+                }
             ),
         );
     } else if free < database {
@@ -167,6 +173,9 @@ mod tests {
             findings.text(false, None)
         };
         assert!(said(3 << 20, 20 << 20).contains("wrong  its disk has 3 MiB left; at least 64 MiB are needed"));
+        assert!(
+            said(3 << 20, 20 << 20).contains("taken still") && said(1 << 19, 20 << 20).contains("Until then writes")
+        );
         assert!(
             said(100 << 20, 200 << 20)
                 .contains("note   its disk has 100 MiB left, less than the database has (200 MiB)")

@@ -28,6 +28,21 @@ pub(super) fn examine(area: &'static str, folder: &Folder, findings: &mut Findin
             ),
         );
     }
+    for one in admin.ownerless()? {
+        let workspace = one.workspace_id;
+        match one.people {
+            0 => findings.wrong(
+                area,
+                format!("nobody can sign in to {workspace}: everybody in it is disabled"),
+                format!("add somebody: `{}`", folder.command(&format!("person add NAME --workspace {workspace}"))),
+            ),
+            _ => findings.note(
+                area,
+                format!("nobody owns {workspace} any more: its owner can't sign in"),
+                "what the others in it may do is as it was, so nothing has to be done",
+            ),
+        }
+    }
     for one in admin.unheard(None)? {
         findings.wrong(area, present::unheard_says(&one), present::unheard_mend(&one, folder));
     }
