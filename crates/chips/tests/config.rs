@@ -102,8 +102,9 @@ fn what_is_wrong_is_told_with_its_place_by_the_server_and_by_the_check() {
     let machine = Machine::new();
     let path = written(&machine, "listn = \"127.0.0.1:0\"\ninsecure = \"no\"\n");
     let file = path.to_str().unwrap();
-    for args in [&["serve", "--config", file][..], &["config", "--check", "--config", file]] {
-        let said = machine.refused(args, 1);
+    // For the server it is wrong usage, after which nothing starts it again.
+    for (args, code) in [(&["serve", "--config", file][..], 2), (&["config", "--check", "--config", file], 1)] {
+        let said = machine.refused(args, code);
         let lines: Vec<_> = said.lines().filter(|line| line.starts_with(&format!("chips: {file}:"))).collect();
         assert_eq!(lines.len(), 2, "{said}");
         assert!(lines[0].contains(":1:1: listn is no key") && lines[0].contains("did you mean listen?"), "{said}");
@@ -112,6 +113,38 @@ fn what_is_wrong_is_told_with_its_place_by_the_server_and_by_the_check() {
     assert!(!machine.data().exists());
     let (_, report) = checked(&machine, "listn = 1", &[], &[]);
     assert!(report["faults"][0]["at"].as_str().unwrap().ends_with("/etc/chips.toml:1:1"), "{report}");
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_empty_and_one_that_somebody_does_is_read() {
+    let machine = Machine::new();
+    let pipe = machine.home().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let smtp = "[smtp]\nhost = \"mail.example.com\"\nfrom = \"chips@example.com\"\nusername = \"chips\"\n";
+    let (code, report) = checked(&machine, &format!("{smtp}password_file = \"../pipe\"\n"), &[], &[]);
+    assert_eq!(code, 1);
+    assert!(report["faults"][0]["message"].as_str().unwrap().contains("is empty"), "{report}");
+    let script = "printf 'retain = 90\n' | \"$0\" config --check --json --config /dev/stdin";
+    let mut command = std::process::Command::new("sh");
+    machine.clean(command.args(["-c", script, env!("CARGO_BIN_EXE_chips")]));
+    let output = command.output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(row(&report, "retain").0, "90", "{report}");
+}
+
+#[test]
+fn of_a_value_of_another_kind_it_is_told_what_the_key_takes() {
+    let machine = Machine::new();
+    for (wrong, takes) in [
+        ("retain = 90.5", "retain can't be 90.5: a whole number of days"),
+        ("retain = true", "retain can't be true: a whole number of days"),
+        ("public_url = 7", "public_url can't be \"7\""),
+        ("log = true", "log can't be true: it takes a text in quotes"),
+    ] {
+        let (code, report) = checked(&machine, wrong, &[], &[]);
+        let message = report["faults"][0]["message"].as_str().unwrap();
+        assert!(code == 1 && message.contains(takes), "{report}");
+    }
 }
 
 #[test]
@@ -127,7 +160,7 @@ fn what_contradicts_itself_is_told_by_the_check_too() {
 #[test]
 fn a_file_that_is_not_there_is_told() {
     let machine = Machine::new();
-    let said = machine.refused(&["serve", "--config", "nowhere.toml"], 1);
+    let said = machine.refused(&["serve", "--config", "nowhere.toml"], 2);
     assert!(said.starts_with("chips: nowhere.toml: can't be read: "), "{said}");
 }
 
@@ -135,7 +168,7 @@ fn a_file_that_is_not_there_is_told() {
 fn the_file_of_chips_connect_is_not_taken_for_it() {
     let machine = Machine::new();
     let path = written(&machine, "[harness]\nurl = \"http://127.0.0.1:1\"\ntoken = \"secret\"\n");
-    let said = machine.refused(&["serve", "--config", path.to_str().unwrap()], 1);
+    let said = machine.refused(&["serve", "--config", path.to_str().unwrap()], 2);
     assert!(said.contains("chips connect") && !said.contains("secret"), "{said}");
 }
 
@@ -200,7 +233,7 @@ fn a_secret_is_told_where_everybody_can_read_it_and_never_shown() {
     assert!(code == 1 && report["faults"][0]["message"].as_str().unwrap().contains("smtp.password_file"), "{report}");
     assert!(report["faults"][0]["at"].as_str().unwrap().ends_with("chips.toml:4"), "{report}");
     // Where it does not start for another reason, it is told all the same.
-    let refused = machine.refused(&["serve", "--smtp-password", "hunter2", "--smtp-host", "mail.example.com"], 1);
+    let refused = machine.refused(&["serve", "--smtp-password", "hunter2", "--smtp-host", "mail.example.com"], 2);
     assert!(refused.contains("--smtp-host: ") && refused.contains("warning: --smtp-password: stands in the arguments"));
     assert!(!refused.contains("hunter2"));
 }

@@ -167,7 +167,7 @@ fn an_address_in_use_is_refused_before_anything_is_made() {
 #[test]
 fn an_address_that_others_reach_needs_https_or_a_word() {
     let machine = Machine::new();
-    let said = machine.refused(&["serve", "--listen", "0.0.0.0:0"], 1);
+    let said = machine.refused(&["serve", "--listen", "0.0.0.0:0"], 2);
     assert!(said.contains("--insecure") && said.contains("--public-url"), "{said}");
     assert!(!machine.data().exists());
     let server = machine.serve(&["--listen", "0.0.0.0:0", "--insecure"]);

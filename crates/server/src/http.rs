@@ -12,5 +12,6 @@ pub mod peer;
 pub mod problem;
 pub mod query;
 
+pub(crate) use peer::Doubts;
 pub use peer::Peer;
 pub use problem::ApiError;

@@ -8,8 +8,10 @@ use axum::http::{HeaderMap, HeaderName};
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Characters that a number of the caller's may have at least and at most.
-const LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
-/// How all tokens of Chips begin, and the keys of webhooks: whatever has that in it is no number.
+///
+/// The secrets of sessions, sign-in links and buttons look like nothing in particular, and have 43: nothing that holds one fits.
+const LENGTH: std::ops::RangeInclusive<usize> = 8..=40;
+/// How all tokens of Chips begin, and the keys of webhooks: whatever has that in it, in capitals or not, is no number.
 const SECRETS: [&str; 2] = ["chips_", "whsec_"];
 
 /// Gives each request a number that is in its reply and in every line of the log that belongs to it. Not guessable, and
@@ -54,7 +56,15 @@ impl RequestIds {
 fn is_well_formed(id: &str) -> bool {
     LENGTH.contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
-        && !SECRETS.iter().any(|secret| id.contains(secret))
+        && !SECRETS.iter().any(|secret| id.to_ascii_lowercase().contains(secret))
+        && !is_like_a_code(id)
+}
+
+/// Whether it is spelt as the codes are that sign people in: `7K3M-Q9TD`.
+fn is_like_a_code(id: &str) -> bool {
+    id.split_once('-').is_some_and(|(one, other)| {
+        [one, other].iter().all(|half| half.len() == 4 && half.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    })
 }
 
 #[cfg(test)]
@@ -73,11 +83,11 @@ mod tests {
             }
             ids.of(&headers)
         };
-        for good in ["0f8fad5b-d9cb-469f-a165-70867728950e", "a.b_c-d1", &"x".repeat(64)] {
+        for good in ["0f8fad5b-d9cb-469f-a165-70867728950e", "a.b_c-d1", &"x".repeat(40)] {
             assert_eq!(with(&[good.as_bytes()]), good);
         }
-        let long = "x".repeat(65);
-        let bad: [&[u8]; 10] = [
+        let long = "x".repeat(41);
+        let bad: [&[u8]; 12] = [
             b"",
             b"short",
             long.as_bytes(),
@@ -88,6 +98,8 @@ mod tests {
             b"chips_hk_0123456789abcdef",
             b"x-chips_uk_0123456789",
             b"whsec_0123456789abcdef",
+            b"WHSEC_0123456789ABCDEF",
+            b"7k3m-Q9TD",
         ];
         for bad in bad {
             let own = with(&[bad]);

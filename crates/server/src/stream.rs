@@ -16,6 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::api::Heard;
 use crate::auth::Caller;
+use crate::http::{Doubts, Peer};
 use crate::metrics::Counted;
 use crate::state::AppState;
 
@@ -47,6 +48,7 @@ pub struct Follow {
     comments: Interval,
     commented: u32,
     renewal: Option<(Interval, LeaseOf)>,
+    doubts: Doubts,
     begun: bool,
     /// The request's: what goes out does so after it was answered.
     span: tracing::Span,
@@ -59,6 +61,7 @@ enum Wake {
     Head,
     Access,
     Comment,
+    Doubt,
     Renew,
 }
 
@@ -70,6 +73,7 @@ impl Follow {
         heard: Heard,
         query: EventsQuery,
         head: watch::Receiver<u64>,
+        peer: Option<Peer>,
     ) -> Self {
         let of = query.run_id.map(LeaseOf::Run).or(query.ask_id.map(LeaseOf::Ask));
         let renewal = match of {
@@ -82,6 +86,7 @@ impl Follow {
             commented: 0,
             _counted: state.metrics.stream(),
             read: VecDeque::new(),
+            doubts: Doubts::about(peer),
             begun: false,
             span: tracing::Span::current(),
             state,
@@ -151,6 +156,7 @@ impl Follow {
                     }
                     return Some(Bytes::from_static(COMMENT));
                 }
+                Wake::Doubt => return Some(Bytes::from_static(COMMENT)),
                 Wake::Renew => {
                     if let Some((_, of)) = self.renewal {
                         self.heard.named(of);
@@ -161,7 +167,7 @@ impl Follow {
     }
 
     async fn wake(&mut self) -> Wake {
-        let Self { state, head, access, comments, renewal, .. } = self;
+        let Self { state, head, access, comments, renewal, doubts, .. } = self;
         let renew = async {
             match renewal {
                 Some((ticks, _)) => drop(ticks.tick().await),
@@ -175,6 +181,7 @@ impl Follow {
             changed = access.changed() => if changed.is_ok() { Wake::Access } else { Wake::Stop },
             _ = comments.tick() => Wake::Comment,
             () = renew => Wake::Renew,
+            () = doubts.arise() => Wake::Doubt,
         }
     }
 

@@ -88,10 +88,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     runtime::serve(serve(folder, settings.server(), Shown { demo: args.demo, phone: args.phone }))
 }
 
-/// Says all that is wrong with the configuration.
+/// Says all that is wrong with the configuration. It is wrong usage, wherever it stands: starting again mends nothing.
 fn refused(faults: &[Fault]) -> ExitCode {
     faults.iter().for_each(|fault| output::error(&fault.line()));
-    exit::FAILED.into()
+    exit::USAGE.into()
 }
 
 /// Serves by a script. What a real server is told for good (a file, a folder, an address that people use) has no place here;

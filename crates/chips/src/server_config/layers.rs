@@ -6,9 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -24,6 +25,9 @@ const OTHER_VARIABLES: [&str; 5] = [VARIABLE, "CHIPS_URL", "CHIPS_TOKEN", "CHIPS
 
 /// How much of a secret's file is read: more than any secret takes.
 const SECRET_FILE_BYTES: u64 = 64 * 1024;
+
+/// How much of a file is read: many times what all keys take.
+const FILE_BYTES: u64 = 1024 * 1024;
 
 /// How many letters may lie between a variable and the one that was meant.
 const NEAR: usize = 3;
@@ -152,7 +156,11 @@ impl Reader {
     /// Reads a file.
     pub fn file(&mut self, path: &Path) {
         let name = path.to_string_lossy().into_owned();
-        let bytes = match std::fs::read(path) {
+        let bytes = match read_up_to(path, FILE_BYTES) {
+            Ok(bytes) if bytes.len() as u64 >= FILE_BYTES => {
+                return self
+                    .fault(name, format!("this is no configuration: it has more than {} KiB", FILE_BYTES >> 10));
+            }
             Ok(bytes) => bytes,
             Err(error) => return self.fault(name, format!("can't be read: {error}")),
         };
@@ -240,11 +248,9 @@ impl Reader {
     /// Gives a key the text of the file that is named for it. What is longer than any secret is judged as if it ended there.
     fn secret_file(&mut self, key: &'static Key, named: &Given) {
         let path = named.texts.first().cloned().unwrap_or_default();
-        // What is named may be a device that never ends.
-        let read = std::fs::File::open(&path).and_then(|file| {
-            let mut text = String::new();
-            file.take(SECRET_FILE_BYTES).read_to_string(&mut text).map(|_| text)
-        });
+        let no_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+        let read = read_up_to(Path::new(&path), SECRET_FILE_BYTES)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|error| no_text(error.utf8_error())));
         match read {
             Ok(text) => {
                 self.warn_if_world_readable(Path::new(&path), key);
@@ -343,6 +349,10 @@ impl Reader {
             (Shape::Path, DeValue::String(path)) => Ok(vec![source.path(path)]),
             (_, DeValue::String(text)) => Ok(vec![text.as_ref().to_owned()]),
             (Shape::Maybe, DeValue::Integer(_)) => Ok(vec![text.get(span.clone()).unwrap_or_default().to_owned()]),
+            // A number with a point, say: what the key takes helps more than that texts stand in quotes.
+            (Shape::Maybe, _) if let Some(Err(reason)) = text.get(span.clone()).map(|found| key.check(found)) => {
+                return self.faults.push(wrong(&at, key.path, &shortened(text.get(span).unwrap_or_default()), &reason));
+            }
             (_, _) => Err("a text in quotes"),
         };
         match texts {
@@ -367,6 +377,17 @@ impl Reader {
             }
         }
     }
+}
+
+/// Reads a file, or its beginning: what is named may be a device that never ends. Of a pipe it reads what was or is being written to it;
+/// one that nobody has opened for writing is empty rather than waited for.
+fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    fcntl_setfl(&file, OFlags::empty())?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Where a text in TOML comes from.

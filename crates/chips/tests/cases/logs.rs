@@ -1,7 +1,7 @@
 //! The log of the server: whom a line belongs to, and what is in none of them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::process::Signal;
@@ -67,6 +67,18 @@ fn one_number_leads_from_a_request_to_the_store_and_its_ask_to_the_workers() {
     let forged = Request::get("/v1/me").header("X-Request-Id", "x\",\"level\":\"ERROR").send(scene.serve.addr);
     assert_eq!(forged.header("x-request-id").map(str::len), Some(16));
 
+    // Whoever waits and ends their side of the connection is answered, though nobody may read it.
+    let open = scene.asked(&scene.harness.plain_ask(&scene.harness.open_run()));
+    let mut leaving = TcpStream::connect(scene.serve.addr).unwrap();
+    let (path, host) = (format!("{}?wait=300", ask_path(&open)), scene.serve.addr);
+    let token = &scene.harness.token;
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nX-Request-Id: deploy-17.left\r\n\r\n"
+    );
+    leaving.write_all(request.as_bytes()).unwrap();
+    leaving.shutdown(std::net::Shutdown::Write).unwrap();
+    leaving.read_to_end(&mut Vec::new()).unwrap();
+
     let harness = scene.harness.id.clone();
     let (_folder, log) = end(scene, Signal::TERM);
     let lines = lines(&log);
@@ -88,6 +100,10 @@ fn one_number_leads_from_a_request_to_the_store_and_its_ask_to_the_workers() {
         only(&lines, "the refusal", |line| is_access(line) && of("deploy-17.second")(line))["code"],
         "over_budget"
     );
+
+    let left = only(&lines, "the wait", |line| is_access(line) && of("deploy-17.left")(line));
+    assert_eq!((&left["span"]["left"], &left["status"]), (&json!(true), &json!(200)), "{left}");
+    assert_eq!(asked["span"]["left"], Value::Null);
 
     let closed = only(&lines, "the close", |line| line["message"] == "closed at its deadline");
     assert_eq!(closed["ask_id"], ask["ask_id"]);

@@ -153,7 +153,11 @@ pub(crate) async fn closed_or_later(
             closed = closing => if closed.is_err() { return Ok(ask) },
             () = sleep_until(until) => {}
             () = state.stopping.cancelled() => {}
-            () = gone => return Ok(ask),
+            () = gone => {
+                // Whether it has left, or only has nothing more to say, is not known: it is answered, and the log says so.
+                tracing::Span::current().record("left", true);
+                return Ok(ask);
+            }
             () = renew => {}
             changed = access.changed() => if changed.is_err() { return Ok(ask) },
         }

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use super::heard::Heard;
 use crate::auth::Caller;
-use crate::http::ApiError;
 use crate::http::body::{self, BodyError};
 use crate::http::query::Params;
+use crate::http::{ApiError, Peer};
 use crate::state::AppState;
 use crate::stream::{self, Follow};
 
@@ -279,6 +279,7 @@ pub async fn stream(
     caller: Caller,
     method: Method,
     uri: Uri,
+    peer: Option<axum::Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let params = Params::read(uri.query(), &["after", "type", "run_id", "ask_id", "log"])?;
@@ -300,7 +301,8 @@ pub async fn stream(
     let body = if method == Method::HEAD {
         of_unknown_length()
     } else {
-        Body::from_stream(Follow::new(state, caller, heard, query, head).await.into_stream())
+        let peer = peer.map(|axum::Extension(peer)| peer);
+        Body::from_stream(Follow::new(state, caller, heard, query, head, peer).await.into_stream())
     };
     Ok((stream::HEADERS, body).into_response())
 }

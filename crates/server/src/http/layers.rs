@@ -57,7 +57,7 @@ pub async fn outer(State(state): State<AppState>, mut request: Request, next: Ne
     let method = known_method(request.method());
     let class = RouteClass::of(method, matched, request.uri().query());
     let api = is_api(request.uri());
-    let span = tracing::info_span!("request", request_id = %id, method, route, participant = Empty, ask_id = Empty);
+    let span = tracing::info_span!("request", request_id = %id, method, route, participant = Empty, ask_id = Empty, left = Empty);
     let mut line = Line { span: span.clone(), class, began, answer: None };
     let simulation = state.config.simulation.as_ref();
     let write = simulation.is_some() && api && *request.method() == Method::POST;

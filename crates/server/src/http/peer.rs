@@ -3,7 +3,15 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Weak;
 
+use std::time::Duration;
+
 use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// How long after one probe the next is sent to a peer that may have left, and how many there are after the first. Its system answers the
+/// first by ending the connection, which the next one finds.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+const PROBES: u32 = 2;
 
 /// The other end of the connection that a request came in on; an extension of every request.
 #[derive(Debug, Clone)]
@@ -39,5 +47,31 @@ impl Peer {
             Ok(0) | Err(_) => {}
             Ok(_) => std::future::pending().await,
         }
+    }
+}
+
+/// Tells a stream when to write something for no other reason than to find out whether anybody reads it: a peer that has left and one
+/// that has only nothing more to say look alike until then.
+#[derive(Debug)]
+pub(crate) struct Doubts {
+    peer: Option<Peer>,
+    /// How many probes are left, once the peer has ended its side.
+    left: Option<u32>,
+}
+
+impl Doubts {
+    /// None yet about this peer.
+    pub(crate) fn about(peer: Option<Peer>) -> Self {
+        Self { peer, left: None }
+    }
+
+    /// Waits until something should be written. It may be dropped and called again.
+    pub(crate) async fn arise(&mut self) {
+        match (self.left, &self.peer) {
+            (None, Some(peer)) => peer.gone().await,
+            (None, None) | (Some(0), _) => std::future::pending().await,
+            (Some(_), _) => sleep(PROBE_EVERY).await,
+        }
+        self.left = Some(self.left.map_or(PROBES, |left| left - 1));
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::page::Person;
+use crate::http::{Doubts, Peer};
 use crate::metrics::Counted;
 use crate::state::AppState;
 use crate::stream::HEADERS;
@@ -46,6 +47,7 @@ pub(crate) struct LiveQuery {
 pub(crate) async fn stream(
     State(state): State<AppState>,
     person: Person,
+    peer: Option<axum::Extension<Peer>>,
     headers: HeaderMap,
     query: Result<Query<LiveQuery>, QueryRejection>,
 ) -> Response {
@@ -55,7 +57,7 @@ pub(crate) async fn stream(
         // Where the log can't be read up to it, the reader says so: the page begins anew.
         let _ = state.store.head_for(person.identity().sender.workspace_id, seen).await;
     }
-    let reader = Reader::new(state, &person, wanted);
+    let reader = Reader::new(state, &person, wanted, peer.map(|axum::Extension(peer)| peer));
     let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
         let piece = reader.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), reader))
@@ -75,6 +77,7 @@ struct Reader {
     hello: Option<Bytes>,
     beat: Interval,
     check: Interval,
+    doubts: Doubts,
     _counted: Counted,
 }
 
@@ -87,7 +90,7 @@ enum Woken {
 }
 
 impl Reader {
-    fn new(state: AppState, person: &Person, wanted: Option<u64>) -> Self {
+    fn new(state: AppState, person: &Person, wanted: Option<u64>, peer: Option<Peer>) -> Self {
         let identity = person.identity().clone();
         let head = state.store.head(identity.sender.workspace_id);
         let access = state.store.access_changes();
@@ -108,6 +111,7 @@ impl Reader {
             access,
             beat: every(state.config.limits.comment),
             check: every(CHECK),
+            doubts: Doubts::about(peer),
             _counted: state.metrics.stream(),
             state,
         }
@@ -182,6 +186,7 @@ impl Reader {
             changed = self.access.changed() => if changed.is_ok() { Woken::Check } else { Woken::End },
             _ = self.check.tick() => Woken::Check,
             _ = self.beat.tick() => Woken::Beat,
+            () = self.doubts.arise() => Woken::Beat,
         }
     }
 }

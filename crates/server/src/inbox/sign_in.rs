@@ -114,7 +114,13 @@ pub(crate) async fn show_link(
             let title = Html::phrase(door.visit.w.sign_in_as, &[("who", Html::isolated(&name))]);
             door.show(StatusCode::OK, None, Some(Link { secret: &secret, title }), "")
         }
-        Ok(dead) => door.dead_link(&dead),
+        Ok(dead) => {
+            // Whoever opens one that was never made may be guessing; an old one is opened by people, and by what looks at their mail.
+            if dead == SignInState::Unknown {
+                state.metrics.sign_in_failed(TriedWith::Link);
+            }
+            door.dead_link(&dead)
+        }
         Err(fault) => door.visit.unreadable(&fault),
     }
 }

@@ -109,7 +109,8 @@ async fn a_number_that_a_caller_brings_is_the_request_s_where_it_is_well_formed(
         reply.header("x-request-id").unwrap().to_owned()
     };
     assert_eq!(ask("0f8fad5b-d9cb-469f-a165-70867728950e").await, "0f8fad5b-d9cb-469f-a165-70867728950e");
-    for bad in ["short", "with a space", "chips_hk_0123456789"] {
+    let session = chips_store::secret::new_secret();
+    for bad in ["short", "with a space", "chips_hk_0123456789", &session] {
         let own = ask(bad).await;
         assert!(own.len() == 16 && own != bad, "{own}");
     }

@@ -121,6 +121,41 @@ async fn a_quiet_stream_comments() {
 }
 
 #[tokio::test]
+async fn a_stream_whose_client_has_left_ends_soon_and_one_whose_client_has_no_more_to_say_goes_on() {
+    // Nothing but that it looks could tell that somebody has left.
+    let app = TestApp::with(never_comments()).await;
+    let open = async || {
+        let mut raw = Raw::connect(app.address).await;
+        let (address, token) = (app.address, &app.person.token);
+        raw.send(format!("GET /v1/events/stream HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"))
+            .await;
+        raw
+    };
+    let streams = async |count: usize| {
+        let line = format!("chips_streams {count}");
+        until(async || app.person.get("/metrics").await.text.lines().any(|found| found == line).then_some(())).await;
+    };
+    let mut quiet = open().await;
+    streams(1).await;
+    tokio::io::AsyncWriteExt::shutdown(&mut quiet.stream).await.unwrap();
+    let left = open().await;
+    streams(2).await;
+    drop(left);
+    streams(1).await;
+    let told = told(&app).await;
+    let id = told["id"].as_str().unwrap();
+    within(async {
+        let (mut text, mut piece) = (String::new(), [0; 4096]);
+        while !text.contains(id) {
+            let count = tokio::io::AsyncReadExt::read(&mut quiet.stream, &mut piece).await.unwrap();
+            assert!(count > 0, "it ended: {text}");
+            text.push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn head_gets_the_headers_and_no_stream() {
     let app = TestApp::start().await;
     let mut raw = Raw::connect(app.address).await;
