@@ -207,20 +207,33 @@ fn read(connection: &Connection) -> Result<Option<(i64, i64)>> {
 pub(crate) fn migrate(database: &Database, connection: &mut Connection) -> std::result::Result<(), OpenError> {
     match layout(database, connection)? {
         Layout::Current => Ok(()),
-        Layout::None | Layout::Older => bring_up(database, connection),
+        Layout::None | Layout::Older => bring_up(database, connection, Whose::Servers),
     }
 }
 
-/// The same, of a schema into which a data folder may be being moved.
+/// Whom a schema belongs to, as far as the one who makes its tables knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Whoever serves and administers it.
+    Servers,
+    /// A move of a data folder, which has marked it.
+    TheMoves,
+}
+
+/// The same, of a schema that may belong to a move of a data folder.
 ///
 /// # Errors
 /// As [`migrate`].
-pub(crate) fn bring_up(database: &Database, connection: &Connection) -> std::result::Result<(), OpenError> {
+pub(crate) fn bring_up(
+    database: &Database,
+    connection: &Connection,
+    whose: Whose,
+) -> std::result::Result<(), OpenError> {
     for tried in 1.. {
         if layout_so_far(database, connection)? == Layout::Current {
             break;
         }
-        let Err(error) = take_steps(connection) else { break };
+        let Err(error) = take_steps(connection, whose) else { break };
         connection.rollback();
         if !matches!(error.kind(), Kind::Busy | Kind::Again) {
             return Err(told(database, &error));
@@ -245,7 +258,7 @@ pub(crate) fn bring_up(database: &Database, connection: &Connection) -> std::res
     Ok(())
 }
 
-fn take_steps(connection: &Connection) -> Result<()> {
+fn take_steps(connection: &Connection, whose: Whose) -> Result<()> {
     let session = connection.postgres().ok_or_else(|| Error::Odd("this is no PostgreSQL".to_owned()))?;
     connection.begin_write()?;
     // Another one that takes steps takes as long as they take.
@@ -254,6 +267,10 @@ fn take_steps(connection: &Connection) -> Result<()> {
     session.batch(&format!("SET LOCAL lock_timeout = '{STEP_WAITS}'"))?;
     // Behind the lock: two that make it at once get in each other's way, IF NOT EXISTS or not.
     session.make_schema()?;
+    // It may have begun since the look.
+    if whose == Whose::Servers && is_moving(connection)? {
+        return Err(Error::Odd(MOVING.to_owned()));
+    }
     let found = read(connection)?;
     found.map_or(Ok(()), fits)?;
     let taken = found.map_or(0, |(layout, _)| layout);

@@ -60,15 +60,17 @@ fn a_folder_that_is_moved_goes_on_at_two_servers_as_if_nothing_had_been() {
     serve.stop();
     let was = files(&folder.data());
 
-    // Killed at every third step until it is done.
+    // Killed at its mark, with the tables and nothing in them, then at every third step until it is done.
     let mut kills = 0;
     let how = loop {
-        let mut command = migrate(&folder, home.url(), &["--json"]);
-        command.env("CHIPS_TEST_STOP_AT", "4");
-        let mut process = Process::spawn(command);
+        let mut moving = migrate(&folder, home.url(), &["--json"]);
+        let (at, what) = [("1", "the mark of the move"), ("1", "the tables")].get(kills).unwrap_or(&("4", ""));
+        moving.env("CHIPS_TEST_STOP_AT", at);
+        let at = format!("stopped at {at}: {what}");
+        let mut process = Process::spawn(moving);
         let stopped = until(LIMIT, "the move to come to a stop or to its end", || match process.ended() {
             Some(_) => Some(false),
-            None => process.stderr().contains("stopped at 4").then_some(true),
+            None => process.stderr().contains(&at).then_some(true),
         });
         if !stopped {
             let told = process.finish(LIMIT);
@@ -78,13 +80,14 @@ fn a_folder_that_is_moved_goes_on_at_two_servers_as_if_nothing_had_been() {
         process.signal(Signal::KILL);
         process.wait(LIMIT);
         kills += 1;
-        if kills == 2 {
-            let (code, _, err) = self::run(command_serve(&folder, home.url()));
+        let refused = [command_serve(&folder, home.url()), command(&folder, home.url(), &["init"])];
+        for refused in refused.into_iter().take(if kills <= 3 { 2 } else { 0 }) {
+            let (code, _, err) = self::run(refused);
             assert_eq!(code, Some(1));
             assert!(err.contains("a data folder is being moved here") && err.contains("chips migrate"), "{err}");
         }
     };
-    assert!(kills > 3 && ["gone_on", "before"].contains(&how.as_str()), "{kills} {how}");
+    assert!(kills > 5 && ["gone_on", "before"].contains(&how.as_str()), "{kills} {how}");
     assert_eq!(files(&folder.data()), was, "the folder is left as it was");
 
     let (one, other) =

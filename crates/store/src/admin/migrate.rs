@@ -135,6 +135,9 @@ pub fn migrate(dir: &Path, database: &Database, batch: Batch, tell: Tell<'_>) ->
         target.has_all_of(&source)?;
         return Ok(Moved { log, how: How::Before, tables: Vec::new(), logs: Vec::new() });
     }
+    if standing == Standing::Free {
+        target.mark(&source)?;
+    }
     // What the tables are like is read from those of the database: they have to be there first.
     target.take_steps()?;
     let found = tables(&source.connection, &target.connection).map_err(|error| source.told(&error))?;
@@ -142,13 +145,10 @@ pub fn migrate(dir: &Path, database: &Database, batch: Batch, tell: Tell<'_>) ->
     let state = whole(&sums);
     let how = match &standing {
         Standing::Begun(before) if *before == state => How::GoneOn,
-        Standing::Begun(_) => {
-            target.begin_anew(&source, &found, &state)?;
-            How::Anew
-        }
-        _ => {
-            target.begin(&source, &state)?;
-            How::AtOnce
+        standing => {
+            target.begin(&source, &found, &state)?;
+            let changed = matches!(standing, Standing::Begun(before) if !before.is_empty());
+            if changed { How::Anew } else { How::AtOnce }
         }
     };
     teller.begin(sums.iter().skip(1).map(|sum| sum.rows).sum());

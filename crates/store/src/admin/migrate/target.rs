@@ -1,4 +1,5 @@
-//! The schema that a folder is moved into. Until all of it is there it has a table `moving`, with which nobody else works on it.
+//! The schema that a folder is moved into. From before its first table until all of it is there it has a table `moving`, with which
+//! nobody else works on it.
 
 use super::source::{Source, event_at};
 use super::tables::{Cell, Content, META, RELATIONS, Sum, Table, names};
@@ -6,7 +7,7 @@ use super::{AGAIN, Phase, Teller, copied};
 use crate::admin::AdminError;
 use crate::engine::rows;
 use crate::location::Database;
-use crate::postgres::{self, ELSEWHERE};
+use crate::postgres::{self, ELSEWHERE, Whose};
 use crate::sql::postgres::{Lock, Session};
 use crate::sql::{self, Connection, Kind, OptionalExtension};
 use crate::sqlite::file::Layout;
@@ -24,7 +25,7 @@ pub(super) struct Target {
 pub(super) enum Standing {
     /// Nothing.
     Free,
-    /// Part of the same history, as the folder was then.
+    /// Part of the same history, as the folder was then; nothing is known of that where no row was written yet.
     Begun(Vec<u8>),
     /// All of the same history, and perhaps more.
     Done,
@@ -74,12 +75,6 @@ impl Target {
         let told = |error: sql::Error| AdminError::Open(self.told(&error));
         let names = names(&self.connection, RELATIONS).map_err(told)?;
         let refuse = |what: String| Err(AdminError::Refused(format!("{}: {what}", self.database)));
-        if layout == Layout::None {
-            return match names.first() {
-                None => Ok(Standing::Free),
-                Some(name) => refuse(format!("this schema holds something else already (a table {name}); {ELSEWHERE}")),
-            };
-        }
         if postgres::is_moving(&self.connection).map_err(told)? {
             let (log, state): (String, Vec<u8>) = self
                 .connection
@@ -91,6 +86,12 @@ impl Target {
                 ));
             }
             return Ok(Standing::Begun(state));
+        }
+        if layout == Layout::None {
+            return match names.first() {
+                None => Ok(Standing::Free),
+                Some(name) => refuse(format!("this schema holds something else already (a table {name}); {ELSEWHERE}")),
+            };
         }
         let log: String = self.connection.query_row("SELECT log_id FROM meta", [], |row| row.get(0)).map_err(told)?;
         for name in names.iter().filter(|name| !["meta", "nodes", "probe"].contains(&name.as_str())) {
@@ -108,27 +109,29 @@ impl Target {
         Ok(Standing::Free)
     }
 
-    /// Marks the schema as one that belongs to the move of this folder.
+    /// Marks the schema as one that belongs to the move of this folder, before anything else is there: a server that came to
+    /// tables without the mark would take them for its own.
     ///
     /// # Errors
     /// It can't be written, or somebody else made a workspace there meanwhile.
-    pub(super) fn begin(&mut self, source: &Source, state: &[u8]) -> Result<(), AdminError> {
-        let begin = |connection: &mut Connection| -> sql::Result<bool> {
+    pub(super) fn mark(&mut self, source: &Source) -> Result<(), AdminError> {
+        let mark = |connection: &mut Connection| -> sql::Result<bool> {
             let transaction = connection.transaction_to_write()?;
-            if transaction.query_row("SELECT EXISTS (SELECT 1 FROM workspaces)", [], |row| row.get(0))? {
+            let tables = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'workspaces'
+                AND relnamespace = current_schema()::regnamespace)";
+            let taken = "SELECT EXISTS (SELECT 1 FROM workspaces)";
+            if transaction.query_row(tables, [], |row| row.get(0))?
+                && transaction.query_row(taken, [], |row| row.get(0))?
+            {
                 return Ok(false);
             }
             transaction.execute_batch(
                 "CREATE TABLE moving (one BIGINT PRIMARY KEY CHECK (one = 1), log_id TEXT NOT NULL, source BYTEA NOT NULL)",
             )?;
-            transaction.execute(
-                "INSERT INTO moving (one, log_id, source) VALUES (1, ?1, ?2)",
-                (&source.log, state.to_owned()),
-            )?;
-            carry_meta(source, &transaction)?;
+            transaction.execute("INSERT INTO moving (one, log_id, source) VALUES (1, ?1, '')", [&source.log])?;
             transaction.commit().map(|()| true)
         };
-        match begin(&mut self.connection) {
+        match mark(&mut self.connection) {
             Ok(true) => {}
             Ok(false) => return Err(OpenError::NotEmpty(self.database.clone().into()).into()),
             Err(error) => return Err(self.told(&error).into()),
@@ -137,11 +140,11 @@ impl Target {
         Ok(())
     }
 
-    /// Takes away what was moved of an older state of the folder.
+    /// Takes away what was moved of an older state of the folder, and begins with this one.
     ///
     /// # Errors
     /// It can't be written.
-    pub(super) fn begin_anew(&mut self, source: &Source, tables: &[Table], state: &[u8]) -> Result<(), AdminError> {
+    pub(super) fn begin(&mut self, source: &Source, tables: &[Table], state: &[u8]) -> Result<(), AdminError> {
         let begin = |connection: &mut Connection| -> sql::Result<()> {
             let transaction = connection.transaction_to_write()?;
             let names: Vec<_> = tables.iter().map(|table| table.name).collect();
@@ -151,7 +154,7 @@ impl Target {
             transaction.commit()
         };
         begin(&mut self.connection).map_err(|error| self.told(&error))?;
-        stop("the end of an older state");
+        stop("the begin of the move");
         Ok(())
     }
 
@@ -160,7 +163,7 @@ impl Target {
     /// # Errors
     /// It can't be written.
     pub(super) fn take_steps(&self) -> Result<(), OpenError> {
-        postgres::bring_up(&self.database, &self.connection)?;
+        postgres::bring_up(&self.database, &self.connection, Whose::TheMoves)?;
         stop("the tables");
         Ok(())
     }
@@ -243,7 +246,7 @@ impl Target {
 
     /// Has the next move begin anew.
     pub(super) fn give_up(&self) -> sql::Result<()> {
-        self.connection.execute("UPDATE moving SET source = ''", []).map(drop)
+        self.connection.execute("UPDATE moving SET source = 'given up'", []).map(drop)
     }
 
     /// Gives the schema over to the servers.
