@@ -506,7 +506,11 @@ async fn ready(address: SocketAddr) -> Result<(u16, Option<String>), String> {
 async fn configuration(findings: &mut Findings) {
     let path = match config::path() {
         Ok(path) => path,
-        Err(error) => return findings.wrong(CONFIGURATION, format!("{error:#}"), "set HOME or XDG_CONFIG_HOME"),
+        Err(error) => {
+            let mend =
+                "set HOME or XDG_CONFIG_HOME where `chips ask`, `chips inbox` and the others are to find a token";
+            return findings.note(CONFIGURATION, format!("{error:#}"), mend);
+        }
     };
     if let Some(mode) = config::open_to_others(&path) {
         findings.wrong(

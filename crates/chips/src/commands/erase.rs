@@ -15,7 +15,8 @@ use crate::{args, exit, folder, output, present};
 /// What stands in the log, in answers that came too late, in names, addresses and devices becomes `[erased]`; numbers, identifiers,
 /// times and outcomes stay, and the log stays readable. Then the file is made anew, so that nothing is left in the folder;
 /// copies that Chips itself kept of older layouts go too. A server may run meanwhile, and takes no writes while the file is
-/// made anew. Not reached is what was read before: drafts in browsers, messages on phones, exports, backups elsewhere.
+/// made anew. While backups or files that are not Chips' own lie in the folder, nothing is erased. Not reached is what was read
+/// before: drafts in browsers, messages on phones, exports, backups elsewhere.
 #[derive(Debug, clap::Args)]
 #[command(
     group(clap::ArgGroup::new("what").args(["person", "ask", "run", "workspace", "list"]).required(true).multiple(true)),
