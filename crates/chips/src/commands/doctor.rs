@@ -331,33 +331,10 @@ async fn data_folder(folder: &Folder, findings: &mut Findings) {
         }
         Err(error) => {
             // A server that holds it may still say more.
-            findings.wrong(DATA, error.to_string(), mend(&error));
+            findings.wrong(DATA, error.to_string(), held::mend(&error));
         }
     }
     server(folder, findings).await;
-}
-
-/// What helps where a folder can't be opened or read. A backup is advised only where something is damaged.
-fn mend(error: &admin::AdminError) -> &'static str {
-    match error {
-        admin::AdminError::Open(OpenError::Newer { .. }) => {
-            "nothing is damaged: install that version here, or name another folder with --data"
-        }
-        admin::AdminError::Open(OpenError::Foreign { .. }) => {
-            "name another folder with --data; where this was one of Chips, its database was overwritten: restore a backup into a new folder"
-        }
-        admin::AdminError::Open(OpenError::Damaged { .. }) => {
-            "look at the disk first (`dmesg`); then restore a backup, or name another folder with --data"
-        }
-        // SQLite's word where it finds out while it reads.
-        error if error.to_string().contains("malformed") => {
-            "look at the disk first (`dmesg`); then restore a backup into a new folder, or name another with --data"
-        }
-        _ => {
-            "see that this user may write the folder and its files, and that its disk takes writes; nothing says that what is in it is \
-             damaged"
-        }
-    }
 }
 
 /// The database, and what is in it.
@@ -581,21 +558,5 @@ async fn token(from: &str, connection: &Connection, findings: &mut Findings) {
             format!("{from}: {error}"),
             "start the server there, or `chips connect URL` if it is elsewhere now",
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whom_modes_keep_out_is_not_sent_for_a_backup() {
-        let kept_out = OpenError::Io { path: "/srv/chips/chips.db".into(), reason: "Permission denied".to_owned() };
-        for error in
-            [admin::AdminError::Open(kept_out), admin::AdminError::Io("attempt to write a readonly database".into())]
-        {
-            assert!(mend(&error).contains("may write the folder") && !mend(&error).contains("backup"), "{error}");
-        }
-        assert!(mend(&admin::AdminError::Io("database disk image is malformed".into())).contains("backup"));
     }
 }

@@ -1,5 +1,6 @@
 //! What a data folder or a database holds.
 
+use chips_store::OpenError;
 use chips_store::admin::{Admin, AdminError};
 
 use super::Findings;
@@ -47,4 +48,41 @@ pub(super) fn examine(area: &'static str, folder: &Folder, findings: &mut Findin
         findings.wrong(area, present::unheard_says(&one), present::unheard_mend(&one, folder));
     }
     Ok(())
+}
+
+/// What helps where a folder can't be opened or read. A backup is advised only where something is damaged.
+pub(super) fn mend(error: &AdminError) -> &'static str {
+    match error {
+        AdminError::Open(OpenError::Newer { .. }) => {
+            "nothing is damaged: install that version here, or name another folder with --data"
+        }
+        AdminError::Open(OpenError::Foreign { .. }) => {
+            "name another folder with --data; where this was one of Chips, its database was overwritten: restore a backup into a new folder"
+        }
+        AdminError::Open(OpenError::Damaged { .. }) => {
+            "look at the disk first (`dmesg`); then restore a backup, or name another folder with --data"
+        }
+        // SQLite's word where it finds out while it reads.
+        error if error.to_string().contains("malformed") => {
+            "look at the disk first (`dmesg`); then restore a backup into a new folder, or name another with --data"
+        }
+        _ => {
+            "see that this user may write the folder and its files, and that its disk takes writes; nothing says that what is in it is \
+             damaged"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_modes_keep_out_is_not_sent_for_a_backup() {
+        let kept_out = OpenError::Io { path: "/srv/chips/chips.db".into(), reason: "Permission denied".to_owned() };
+        for error in [AdminError::Open(kept_out), AdminError::Io("attempt to write a readonly database".into())] {
+            assert!(mend(&error).contains("may write the folder") && !mend(&error).contains("backup"), "{error}");
+        }
+        assert!(mend(&AdminError::Io("database disk image is malformed".into())).contains("backup"));
+    }
 }
