@@ -66,7 +66,7 @@ fn two_servers_behind_nginx_are_as_one_and_either_may_be_killed() {
 
     // One is killed under load. Clients that send again what was not taken, and resume, get on with the other.
     let places = [front.addr()];
-    let (over, followed) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (over, followed, strict) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     let seen: [Mutex<Vec<u64>>; 2] = Default::default();
     std::thread::scope(|scope| {
         let (followed, over) = (Ended(&followed), Ended(&over));
@@ -76,10 +76,13 @@ fn two_servers_behind_nginx_are_as_one_and_either_may_be_killed() {
         }
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let (told, places, harness, run, over) = (&told, &places, &harness, &run, over.0);
+                let (told, places, harness, run, over, strict) = (&told, &places, &harness, &run, over.0, &strict);
                 scope.spawn(move || {
                     let mut line = Line::to(places, 0, PASSING);
-                    told.keep_writing(&mut line, harness, run, || !over.load(Ordering::SeqCst));
+                    let go_on = || !over.load(Ordering::SeqCst);
+                    told.keep_writing(&mut line, harness, run, || go_on() && !strict.load(Ordering::SeqCst));
+                    let mut line = Line::to(places, 0, &[503]);
+                    told.keep_writing(&mut line, harness, run, go_on);
                 })
             })
             .collect();
@@ -97,6 +100,18 @@ fn two_servers_behind_nginx_are_as_one_and_either_may_be_killed() {
             (figure(&one, "chips_asks_opened_total") > 0.0).then_some(())
         });
         more();
+
+        // One after the other is started anew, as for an upgrade: somebody is there all the time, and nginx says so.
+        strict.store(true, Ordering::SeqCst);
+        let anew = |serve_before: Serve| {
+            let listen = serve_before.addr.to_string();
+            serve_before.stop();
+            let serve = serve(&listen);
+            until(LIMIT, "nginx to take it back", || (figure(&serve, "chips_asks_opened_total") > 0.0).then_some(()));
+            more();
+            serve
+        };
+        let (one, two) = (anew(one), anew(two));
         drop(over);
         clients.into_iter().for_each(|client| client.join().unwrap());
 
