@@ -153,8 +153,14 @@ fn what(target: Target, erasing: &Erasing) -> String {
     }
 }
 
+/// The first of these paths, and how many there are beside them.
 fn names(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| output::one_line(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
+    const SHOWN: usize = 20;
+    let mut shown: Vec<_> = paths.iter().take(SHOWN).map(|path| output::one_line(&path.to_string_lossy())).collect();
+    if paths.len() > SHOWN {
+        shown.push(format!("and {} more", paths.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 /// Asks on the terminal, and takes nothing but a yes for one.
