@@ -112,6 +112,20 @@ pub fn is_initialised(location: impl Into<Location>) -> Result<bool, OpenError> 
     Ok(layout != Layout::None && has_workspace(&location, &connection)?)
 }
 
+/// Why a workspace can't be made there, where that is known before, and what helps: the role may make no tables, or something else stands there.
+///
+/// # Errors
+/// It can't be read.
+pub fn may_not_init(location: impl Into<Location>) -> Result<Option<(String, String)>, OpenError> {
+    let location = location.into();
+    match found(&location)? {
+        Some((connection, Layout::None)) if connection.is_postgres() => {
+            postgres::may_not_make(&connection).map_err(|error| location.told(&error))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// A connection and the layout that is found; nothing where a folder has no file.
 fn found(location: &Location) -> Result<Option<(Connection, Layout)>, OpenError> {
     match location {

@@ -57,6 +57,14 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A database server that can't be reached now, and may be there in a while.
+    #[error("{database}: {reason}")]
+    Away {
+        /// Where it is, without what is secret.
+        database: String,
+        /// What is seen of it.
+        reason: String,
+    },
     /// It can't be read or written.
     #[error("{}: {reason}", path.display())]
     Io {

@@ -12,7 +12,7 @@ use crate::error::OpenError;
 use crate::location::{Database, Location};
 use crate::secret;
 use crate::sql::postgres::{Lock, Session, Wanted};
-use crate::sql::{Connection, Error, Kind, OptionalExtension, Result};
+use crate::sql::{Column, Connection, Error, Kind, OptionalExtension, Result, Value};
 use crate::sqlite::file::{self, Layout, Purpose};
 
 /// The steps to this version's layout. The first makes all of it, as a file of SQLite has it after as many steps; each after
@@ -71,6 +71,10 @@ impl Location {
     pub(crate) fn connect(&self, purpose: Purpose) -> std::result::Result<Connection, OpenError> {
         match self {
             Self::Folder(dir) => file::connect(dir, purpose).map(Connection::from),
+            // A server may come back set otherwise.
+            Self::Database(database) if purpose == Purpose::Serve => {
+                connect(database, Wanted::Writes).and_then(|connection| trusted(database, connection))
+            }
             Self::Database(database) => connect(database, Wanted::Writes),
         }
     }
@@ -82,9 +86,17 @@ impl Location {
             (Self::Folder(dir), error) => {
                 OpenError::Io { path: crate::sqlite::folder::database(dir), reason: error.to_string() }
             }
-            (Self::Database(database), error) => told(database, error),
+            (Self::Database(database), error) => failed(database, error),
         }
     }
+}
+
+/// An error of a session with a database.
+fn failed(database: &Database, error: &Error) -> OpenError {
+    if error.is_away() {
+        return OpenError::Away { database: database.to_string(), reason: error.to_string() };
+    }
+    told(database, error)
 }
 
 fn told(database: &Database, reason: impl std::fmt::Display) -> OpenError {
@@ -92,7 +104,7 @@ fn told(database: &Database, reason: impl std::fmt::Display) -> OpenError {
 }
 
 fn connect(database: &Database, wanted: Wanted) -> std::result::Result<Connection, OpenError> {
-    Session::connect(database, wanted).map(Connection::from).map_err(|error| told(database, &error))
+    Session::connect(database, wanted).map(Connection::from).map_err(|error| failed(database, &error))
 }
 
 /// Opens a connection for serving or administration, on a server that keeps what it acknowledges.
@@ -100,31 +112,44 @@ fn connect(database: &Database, wanted: Wanted) -> std::result::Result<Connectio
 /// # Errors
 /// It can't be reached, is a standby, or is set to lose what it acknowledged.
 pub(crate) fn open(database: &Database) -> std::result::Result<Connection, OpenError> {
-    let connection = connect(database, Wanted::Anything)?;
+    connect(database, Wanted::Anything).and_then(|connection| trusted(database, connection))
+}
+
+/// A connection, where its server keeps what it acknowledges.
+fn trusted(database: &Database, connection: Connection) -> std::result::Result<Connection, OpenError> {
     match unfit(&connection) {
         Ok(None) => Ok(connection),
         Ok(Some(reason)) => Err(told(database, reason)),
-        Err(error) => Err(told(database, &error)),
+        Err(error) => Err(failed(database, &error)),
     }
 }
 
 /// Why a server must not be trusted with a log.
 fn unfit(connection: &Connection) -> Result<Option<String>> {
-    let (standby, [fsync, pages, commit, number, version, encoding]): (bool, [String; 6]) = connection.query_row(
-        "SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
+    let (standby, [fsync, pages, commit, number, version, encoding, read_only]): (bool, [String; 7]) = connection
+        .query_row(
+            "SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
                     current_setting('synchronous_commit'), current_setting('server_version_num'),
-                    current_setting('server_version'), current_setting('server_encoding')",
-        [],
-        |row| {
-            let told = [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
-            Ok((row.get(0)?, told))
-        },
-    )?;
+                    current_setting('server_version'), current_setting('server_encoding'),
+                    (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only')",
+            [],
+            |row| {
+                let mut told: [String; 7] = Default::default();
+                for (at, told) in told.iter_mut().enumerate() {
+                    *told = row.get(at + 1)?;
+                }
+                Ok((row.get(0)?, told))
+            },
+        )?;
     let reason = if number.parse().unwrap_or(0) < 130_000 {
         format!("this server is PostgreSQL {version}; Chips needs 13 or newer")
     } else if standby {
         "this server is a standby and can be read alone; give the primary, or several hosts, of which the one that takes writes \
          is found"
+            .to_owned()
+    } else if read_only != "off" {
+        "this role or this database is set to be read alone (default_transaction_read_only is on); ALTER ROLE or ALTER DATABASE with \
+         RESET default_transaction_read_only ends that"
             .to_owned()
     } else if fsync != "on" {
         "fsync is off on this server: after a power cut it has lost what it acknowledged; set fsync = on".to_owned()
@@ -236,9 +261,9 @@ pub(crate) fn bring_up(
         let Err(error) = take_steps(connection, whose) else { break };
         connection.rollback();
         if !matches!(error.kind(), Kind::Busy | Kind::Again) {
-            return Err(told(database, &error));
+            return Err(failed(database, &error));
         }
-        let holder = in_the_way(connection).map_err(|error| told(database, &error))?;
+        let holder = in_the_way(connection).map_err(|error| failed(database, &error))?;
         if tried == TRIES {
             return Err(told(
                 database,
@@ -258,6 +283,33 @@ pub(crate) fn bring_up(
     Ok(())
 }
 
+/// Why the tables can't be made in the schema, where that is so, and what helps.
+///
+/// # Errors
+/// It can't be asked.
+pub(crate) fn may_not_make(connection: &Connection) -> Result<Option<(String, String)>> {
+    let names = STEPS[0].sql.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split([' ', '(']).next());
+    let names: Vec<_> = names.map(Value::Text).collect();
+    connection.query_row(
+        "SELECT (SELECT min(relname)::text FROM pg_class WHERE relname = ANY (?1) AND relnamespace = current_schema()::regnamespace),
+             CASE WHEN current_schema() IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+             ELSE has_schema_privilege(current_schema(), 'CREATE') END,
+             CASE WHEN current_schema() IS NULL THEN format('DATABASE %I', current_database())
+             ELSE format('SCHEMA %I', current_schema()) END, format('%I', current_user)",
+        vec![Value::List(Column::Text, &names)],
+        |row| {
+            let (table, may, what, role): (Option<String>, bool, String, String) =
+                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            if let Some(table) = table {
+                let reason = format!("something else is in this schema already (a table {table})");
+                return Ok(Some((reason, ELSEWHERE.to_owned())));
+            }
+            let mend = || format!("its owner can allow it: GRANT CREATE ON {what} TO {role}");
+            Ok((!may).then(|| ("this role may not make tables there".to_owned(), mend())))
+        },
+    )
+}
+
 fn take_steps(connection: &Connection, whose: Whose) -> Result<()> {
     let session = connection.postgres().ok_or_else(|| Error::Odd("this is no PostgreSQL".to_owned()))?;
     connection.begin_write()?;
@@ -274,6 +326,11 @@ fn take_steps(connection: &Connection, whose: Whose) -> Result<()> {
     let found = read(connection)?;
     found.map_or(Ok(()), fits)?;
     let taken = found.map_or(0, |(layout, _)| layout);
+    if taken == 0
+        && let Some((reason, mend)) = may_not_make(connection)?
+    {
+        return Err(Error::Odd(format!("{reason}; {mend}")));
+    }
     let missing = || steps().iter().filter(move |step| step.layout > taken);
     if taken > 0 && missing().any(|step| step.runs_from > taken) {
         // Servers are shut out that may be running. Each of their transactions that writes has read `meta` before anything else:

@@ -343,6 +343,9 @@ fn database(folder: &Folder, findings: &mut Findings) {
     match held::examine(DATABASE, folder, findings) {
         Ok(()) => {}
         Err(admin::AdminError::Open(OpenError::Empty(_))) => {
+            if let Ok(Some((reason, mend))) = admin::may_not_init(folder.location()) {
+                return findings.wrong(DATABASE, format!("{shown} holds no workspace yet, and {reason}"), mend);
+            }
             let make = format!("`{}` makes one, `{}` too", folder.command("serve"), folder.command("init"));
             findings.note(DATABASE, format!("{shown} holds no workspace yet"), make);
         }

@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let folder = args.data.folder()?;
     if let Some(database) = folder.database() {
         anyhow::bail!(
-            "a backup of a data folder goes back into a data folder, and not into {database}: leave --database out. A database \
+            "a backup of a data folder goes back into a data folder, and not into {database}: leave --database out, and CHIPS_DATABASE unset. A database \
              comes back by `pg_restore` or by the archive of its write-ahead log (docs/scaling.md)"
         );
     }

@@ -6,10 +6,12 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use chips_server::{Config, Ended, StartError};
 use chips_store::admin::{self, Admin, Initialised};
 use chips_store::{OpenError, Options, Store};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::demo::{self, Stage};
@@ -130,6 +132,9 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
     // From here on, also while a long log is read through: the first signal stops, the second ends.
     tokio::spawn(Signals::take()?.stop(stop.clone()));
     config.check().map_err(StartError::Config)?;
+    if !reached(&folder, &stop).await? {
+        return Ok(exit::DONE.into());
+    }
     let made = first_start(&folder, &config)?;
     let store = Store::open(folder.location(), Options::default())?;
     let reachable =
@@ -182,6 +187,31 @@ async fn serve(folder: Folder, config: Config, shown: Shown) -> anyhow::Result<E
                 "{said}; what was acknowledged is in the log, start the server again once the disk is well"
             ));
             Ok(exit::STORE_FAILED.into())
+        }
+    }
+}
+
+/// How long a start waits for a database server. Five such starts take longer than the ten minutes in which the unit of `deploy/` allows
+/// five: it goes on trying until the server is there.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// How long it waits between two tries.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Waits until the database server is there, as after a power cut that took both. False where it is told to stop meanwhile.
+async fn reached(folder: &Folder, stop: &CancellationToken) -> anyhow::Result<bool> {
+    let begun = Instant::now();
+    let mut told = false;
+    loop {
+        let Err(error) = admin::is_initialised(folder.location()) else { return Ok(true) };
+        if !matches!(error, OpenError::Away { .. }) || begun.elapsed() >= PATIENCE {
+            return Err(error.into());
+        }
+        if !std::mem::replace(&mut told, true) {
+            tracing::warn!(%error, "the database can't be reached; it is tried again for {} s", PATIENCE.as_secs());
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(false),
+            () = tokio::time::sleep(BETWEEN) => {}
         }
     }
 }

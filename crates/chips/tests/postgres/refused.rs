@@ -31,8 +31,37 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
         team.harness(&serve).open_run();
     }
 
+    for sql in [
+        "CREATE ROLE app LOGIN",
+        "CREATE SCHEMA closed",
+        "GRANT USAGE ON SCHEMA closed TO app",
+        "CREATE SCHEMA taken AUTHORIZATION app CREATE TABLE runs (one INT)",
+    ] {
+        server.sql(sql);
+    }
+    let app = server.url().replace("chips@", "app@");
+    refuses(&app, "permission denied for table meta (42501); give Chips the role that made the tables");
+    let closed = format!("{app}&options=-csearch_path%3Dclosed");
+    refuses(&closed, "may not make tables there; its owner can allow it: GRANT CREATE ON SCHEMA closed TO app");
+    doctor_finds(&closed, "GRANT CREATE ON SCHEMA closed TO app");
+    let taken = format!("{app}&options=-csearch_path%3Dtaken");
+    refuses(&taken, "something else is in this schema already (a table runs); give Chips a schema of its own");
+    doctor_finds(&taken, "something else is in this schema already (a table runs)");
+    // As somebody does it who wants nothing to change for a while.
+    server.sql("ALTER DATABASE postgres SET default_transaction_read_only = on");
+    refuses(&server.url(), "set to be read alone (default_transaction_read_only is on)");
+    doctor_finds(&server.url(), "default_transaction_read_only");
+    server.sql("SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only");
+
     server.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     refuses(&server.url().replace("/postgres?", "/latin?"), "this database has the encoding LATIN1");
+}
+
+fn doctor_finds(url: &str, what: &str) {
+    let told = output(command(&Folder::empty(), url, &["doctor"]));
+    let said = String::from_utf8_lossy(&told.stdout);
+    assert_eq!(told.status.code(), Some(1), "{said}");
+    assert!(said.contains("  wrong  ") && said.contains(what), "{said}");
 }
 
 fn refuses(url: &str, reason: &str) {

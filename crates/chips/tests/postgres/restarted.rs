@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::process::Signal;
+
 use crate::server::Server;
-use crate::support::{LIMIT, Request, until};
+use crate::support::process::Process;
+use crate::support::{LIMIT, Request, Serve, until};
 use crate::team::{Team, Told};
 
 const CLIENTS: usize = 6;
@@ -58,4 +61,18 @@ fn a_crash_of_postgresql_is_503_for_a_while_and_heals_without_a_restart_of_chips
         told.hold_against(&team.harness(&one));
     }
     assert_eq!(team.harness(&one).log(), team.harness(&two).log());
+
+    // Nor has PostgreSQL to be there first: a server that starts waits for it, and can be told not to.
+    server.crash();
+    let waiting = || {
+        let mut process = Process::spawn(team.serving("127.0.0.1:0"));
+        process.says("what it waits for", |line| line.contains("can't be reached; it is tried again").then_some(()));
+        process
+    };
+    let (mut ended, goes_on) = (waiting(), waiting());
+    ended.signal(Signal::TERM);
+    assert!(ended.wait(LIMIT).success());
+    server.start();
+    let late = Serve::of(goes_on);
+    assert_eq!(team.harness(&late).log(), team.harness(&one).log());
 }

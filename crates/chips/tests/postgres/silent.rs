@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 
 use crate::server::Server;
+use crate::support::process::output;
 use crate::support::{LIMIT, Request, until};
-use crate::team::{Ended, Team};
+use crate::team::{Ended, Team, command};
 
 #[test]
 fn whoever_waits_for_a_postgresql_that_says_nothing_is_told_so_and_it_goes_on_where_it_was() {
@@ -27,6 +28,11 @@ fn whoever_waits_for_a_postgresql_that_says_nothing_is_told_so_and_it_goes_on_wh
         for _ in 0..6 {
             scope.spawn(|| harness.get("/v1/asks").expect(503));
         }
+        scope.spawn(|| {
+            let told = output(command(team.folder(), &server.url(), &["person", "list"]));
+            let said = String::from_utf8_lossy(&told.stderr);
+            assert_eq!((told.status.code(), said.contains("says nothing for 10 s")), (Some(1), true), "{said}");
+        });
         scope.spawn(|| {
             // Whoever watches is told most of it all the same.
             let figures = Request::get("/metrics").send(serve.addr);

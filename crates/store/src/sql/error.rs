@@ -5,6 +5,9 @@ use rusqlite::ErrorCode;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What the driver says of a server that takes no writes.
+const READ_ONLY: &str = "database does not allow writes";
+
 /// An error of either database.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -85,6 +88,17 @@ impl Error {
         }
     }
 
+    /// Whether a server that could not be reached may be there in a while, for nothing is wrong with what it was asked.
+    pub(crate) fn is_away(&self) -> bool {
+        match self {
+            Self::Postgres(error) if error.code().is_none() => std::error::Error::source(error).is_some_and(|source| {
+                source.downcast_ref::<std::io::Error>().is_some_and(|error| error.to_string() != READ_ONLY)
+            }),
+            Self::Unreachable(_) => true,
+            error => error.kind() == Kind::Gone,
+        }
+    }
+
     /// SQLite's code and extended code.
     pub(crate) fn sqlite(&self) -> Option<(ErrorCode, i32)> {
         match self {
@@ -100,7 +114,16 @@ impl std::fmt::Display for Error {
             Self::Sqlite(error) => error.fmt(f),
             // The crate's own words are "db error"; what the server says stands behind.
             Self::Postgres(error) => match (error.as_db_error(), std::error::Error::source(error)) {
-                (Some(said), _) => write!(f, "PostgreSQL says: {} ({})", said.message(), said.code().code()),
+                (Some(said), _) => {
+                    write!(f, "PostgreSQL says: {} ({})", said.message(), said.code().code())?;
+                    if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE {
+                        f.write_str("; give Chips the role that made the tables, or grant this one the rights that it has")?;
+                    }
+                    Ok(())
+                }
+                (None, Some(source)) if source.to_string() == READ_ONLY => f.write_str(
+                    "it takes no writes: it is a standby, or default_transaction_read_only is on for this role or this database",
+                ),
                 (None, Some(source)) => write!(f, "{error}: {source}"),
                 (None, None) => error.fmt(f),
             },

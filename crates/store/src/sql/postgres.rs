@@ -18,6 +18,8 @@ use crate::location::Database;
 
 /// How long it may take to reach the server, where the URL says nothing else.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a server may take until a session with it has begun, where somebody waits for that alone.
+const ANSWER: Duration = Duration::from_secs(10);
 /// How long the network may be silent about what was sent before a connection is given up.
 const SILENCE: Duration = Duration::from_secs(15);
 /// After how much silence the driver asks whether the server is still there, where the URL says nothing else.
@@ -77,8 +79,23 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens a session.
+    /// Opens a session. Who wants one with any server has no other way to tell that a server is silent, and is told so.
     pub(crate) fn connect(database: &Database, wanted: Wanted) -> Result<Self> {
+        match wanted {
+            Wanted::Writes => Self::connect_at_last(database, wanted),
+            Wanted::Anything => {
+                let (asked, (answer, answered)) = (database.clone(), std::sync::mpsc::channel());
+                // Nobody may be there for the answer any more.
+                let ask = move || drop(answer.send(Self::connect_at_last(&asked, wanted)));
+                std::thread::Builder::new().spawn(ask).map_err(|error| Error::Odd(error.to_string()))?;
+                answered.recv_timeout(ANSWER).unwrap_or_else(|_| {
+                    Err(Error::Unreachable(format!("the server says nothing for {} s", ANSWER.as_secs())))
+                })
+            }
+        }
+    }
+
+    fn connect_at_last(database: &Database, wanted: Wanted) -> Result<Self> {
         let mut config = database.reach().config.clone();
         if config.get_application_name().is_none() {
             config.application_name("chips");
