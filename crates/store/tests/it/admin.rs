@@ -2,7 +2,7 @@
 
 use chips_core::Refusal;
 use chips_protocol::{AgentId, HarnessId, ParticipantId, PersonId, SpaceId, WorkspaceId};
-use chips_store::admin::{Admin, AdminError};
+use chips_store::admin::{Admin, AdminError, Ownerless};
 use chips_store::clock::{ManualTime, TimeSource};
 use chips_store::secret::{sha256, token_kind};
 use chips_store::{Options, Store, secret};
@@ -75,9 +75,14 @@ async fn who_is_disabled_may_do_nothing_for_good() {
     let (harness, person) = (ParticipantId::Harness(world.harness_id()), ParticipantId::Person(world.person_id()));
     let tokens =
         [admin.rotate(harness, Some(9_999)).unwrap().0.token, admin.rotate(person, Some(9_999)).unwrap().0.token];
+    assert_eq!(admin.owned_by_them_alone(world.person_id()).unwrap(), Some(world.workspace_id));
+    assert_eq!(admin.ownerless().unwrap(), []);
     for id in [harness, person, harness] {
         admin.disable(id).unwrap();
     }
+    assert_eq!(admin.owned_by_them_alone(world.person_id()).unwrap(), None);
+    let ownerless = |people| vec![Ownerless { workspace_id: world.workspace_id, people }];
+    assert_eq!(admin.ownerless().unwrap(), ownerless(0));
     for token in tokens {
         assert!(!speaks(store, &token).await);
     }
@@ -90,6 +95,8 @@ async fn who_is_disabled_may_do_nothing_for_good() {
     assert!(!world.shown(ask).await.reachable);
     let (other, _) = admin.add_person(world.workspace_id, "Other").unwrap();
     assert!(world.shown(ask).await.reachable);
+    assert_eq!(admin.owned_by_them_alone(other.id).unwrap(), None, "they are no owner");
+    assert_eq!(admin.ownerless().unwrap(), ownerless(1));
     let other = identity(store, &other.token).await;
     appended(store.submit(other.sender, answer_by(&other, run, ask, vec![chosen("q1", &["a"])])).await);
     // A write that was let in just before it was disabled goes through.
