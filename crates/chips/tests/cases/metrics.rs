@@ -47,6 +47,8 @@ fn figures(scene: &Scene) -> String {
 fn the_figures_are_openmetrics_and_every_panel_and_alert_points_at_one_that_is_there() {
     let scene = Scene::new();
     play(&scene);
+    // A link that was never made.
+    Request::get("/sign-in/GuessedGuessedGuessedGuessedGuessedGuessedGue").send(scene.serve.addr);
     let _stream = scene.person.stream();
     let text = until(LIMIT, "the stream to be counted", || {
         Some(figures(&scene)).filter(|text| text.contains("chips_streams 1\n"))
@@ -59,6 +61,7 @@ fn the_figures_are_openmetrics_and_every_panel_and_alert_points_at_one_that_is_t
         "chips_budget_refusals_total{limit=\"open\"} 1",
         "chips_http_problems_total{code=\"unauthenticated\"} 1",
         "chips_sign_ins_failed_total{by=\"code\"} 1",
+        "chips_sign_ins_failed_total{by=\"link\"} 1",
         "chips_deadline_lateness_seconds_count 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
