@@ -172,7 +172,7 @@ function totals() {
 	badge.textContent = many;
 	navigator.setAppBadge?.(n).catch(() => {});
 }
-const announce = (word, what) => { byId("said").textContent = say(word, { what: what.textContent.trim().slice(0, 140) }); };
+const announce = (word, what) => { byId("said").textContent = say(word, { what: what.innerText.trim().slice(0, 140) }); };
 
 // Puts a card that the server rendered where it belongs. An older one never takes the place of a newer.
 function place(card, unsent) {
@@ -489,7 +489,7 @@ function connect() {
 		if (pending.has(card)) overtaken(card);
 		else if (card ? !isBusy(card) : list && !paged) refresh(id);
 	});
-	source.onerror = () => { if (source.readyState === 2) resync(); };
+	source.onerror = () => { if (source.readyState === 2 || tickOf() - heard > 3000) resync(); };
 }
 // Where the stream says nothing (a proxy, a phone that slept), the list is asked for instead.
 function watch() {

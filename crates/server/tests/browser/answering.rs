@@ -189,8 +189,14 @@ async fn p12_where_several_may_be_chosen_nothing_goes_before_send() {
     let app = App::start().await;
     let ask_id = app.ask(json!({ "questions": [question("what", "What?", json!({ "multi_select": true }))] })).await;
     let screen = Screen::with_undo(&app, 2).await;
+    // Not by its colour alone, which forced colours take away.
+    let marked =
+        "return [...document.querySelectorAll('.tick .i')].map((it) => getComputedStyle(it).visibility === 'visible')";
+    screen.see(".chip").await;
+    assert_eq!(screen.run(marked).await, json!([false, false, false]), "nothing looks chosen");
     screen.click(".chip:has([value='0'])").await;
     screen.until("document.querySelector('.chip:has(:checked)')").await;
+    assert_eq!(screen.run(marked).await, json!([true, false, false]));
     assert_eq!(
         screen.run("return document.querySelector('.sending, .state')").await,
         json!(null),

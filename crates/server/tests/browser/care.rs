@@ -12,9 +12,10 @@ async fn p08_a_new_card_takes_neither_the_focus_nor_a_key() {
     let first = app.ask(with_text()).await;
     let screen = Screen::kim(&app).await;
     screen.write("[name=t0]", "3 d").await;
-    let second = app.ask(plain()).await;
+    let second =
+        app.ask(json!({ "questions": [question("a", "Which?", json!({})), question("b", "And?", json!({}))] })).await;
     screen.see(&format!("#{second} .chip")).await;
-    screen.until("document.querySelector('#said').textContent.includes('New question')").await;
+    screen.until("/^New question: 1 of 2\\sWhich\\?/.test(document.querySelector('#said').textContent)").await;
     // Keys go where they went before.
     screen.driver.active_element().await.unwrap().send_keys("ays").await.unwrap();
     screen.until(&format!("document.querySelector('#{first} textarea').value === '3 days'")).await;

@@ -88,6 +88,7 @@ async fn p17_a_tap_without_a_connection_outlives_the_page_and_is_sent_once() {
     let screen = installed(&app).await;
     screen.see(&format!("#{other} .chip")).await;
     app.stop().await;
+    screen.read("No connection. Looking again…").await;
     screen.click(&format!("#{ask_id} .chip[value='0']")).await;
     screen.read("Not sent yet.").await;
     screen.click(&format!("#{other} .chip[value='0']")).await;
