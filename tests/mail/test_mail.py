@@ -142,6 +142,9 @@ def test_n02_the_outcome_follows_in_the_same_thread_unless_it_is_ones_own(
     # Kim's own answer is no news to Kim: the sign that follows is about a third question.
     server.ask("Third?")
     assert post.wait_for(5)[4].message["Subject"].endswith("Third?")
+    # And their pages say so: of what was not sent nobody took anything.
+    assert "accepted the outcome" in kim.get(f"/asks/{first['ask_id']}")
+    assert "accepted the outcome" not in kim.get(f"/asks/{second['ask_id']}")
 
 
 def test_hostile_text_makes_no_header_no_markup_and_turns_no_direction(

@@ -45,6 +45,12 @@ impl Channel {
             Self::HarnessWebhook => "harness_webhook",
         }
     }
+
+    /// Whether the outcome of a question takes the place of what was sent before, or is heard as well. What is only heard stands for
+    /// nothing of its own in the hands of whoever brought it about: they are not told.
+    pub const fn replaces(self) -> bool {
+        !matches!(self, Self::Email)
+    }
 }
 
 impl fmt::Display for Channel {

@@ -7,7 +7,7 @@ pub mod proof;
 
 use std::str::FromStr;
 
-use chips_core::notify::{self, Kind, Outcome};
+use chips_core::notify::{self, Outcome};
 use chips_store::{Endpoint, Notice};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -54,11 +54,6 @@ impl Channel for Email {
 
     fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome> {
         async move {
-            // Mail can't be taken back, so the outcome follows it; but nobody needs to be told what they did themselves.
-            let own = notice.ask.answerer.as_ref().is_some_and(|answerer| answerer.id == notice.owner.id);
-            if notice.kind == Kind::Closed && own {
-                return Outcome::Accepted;
-            }
             let w = language(&notice.endpoint);
             let thread = compose::Thread::of(notice, self.mailer.domain());
             let mail = compose::notice(notice, message, w, &self.mailer.base_url());

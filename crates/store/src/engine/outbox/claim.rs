@@ -161,13 +161,18 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
             });
         }
     }
+    let shown = view::ask_at(connection, due.ask_pos, now)?;
+    let own = shown.answerer.as_ref().is_some_and(|answerer| answerer.id == owner.id);
+    if due.kind == Kind::Closed && own && !endpoint.channel.replaces() {
+        return Ok(Fate::NotNeeded);
+    }
     Ok(Fate::Sent(Box::new(Notice {
         no: due.no,
         kind: due.kind,
         endpoint,
         owner,
         workspace_id: due.workspace_id,
-        ask: view::ask_at(connection, due.ask_pos, now)?,
+        ask: shown,
         run_title,
         private,
         tries: due.tries,
