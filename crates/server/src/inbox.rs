@@ -2,7 +2,7 @@
 //!
 //! A page is a template and a handler. The script (`assets/chips.js`) makes the same pages live: it sends the same forms and
 //! puts the same cards in place that the pages are made of, so there is one way to show a question. All words stand in
-//! one table for each language, [`crate::words`].
+//! one table for each language, `words.rs`.
 
 mod answer;
 mod ask;
