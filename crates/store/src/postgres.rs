@@ -290,22 +290,45 @@ pub(crate) fn bring_up(
 pub(crate) fn may_not_make(connection: &Connection) -> Result<Option<(String, String)>> {
     let names = STEPS[0].sql.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split([' ', '(']).next());
     let names: Vec<_> = names.map(Value::Text).collect();
-    connection.query_row(
-        "SELECT (SELECT min(relname)::text FROM pg_class WHERE relname = ANY (?1) AND relnamespace = current_schema()::regnamespace),
-             CASE WHEN current_schema() IS NULL THEN has_database_privilege(current_database(), 'CREATE')
-             ELSE has_schema_privilege(current_schema(), 'CREATE') END,
-             CASE WHEN current_schema() IS NULL THEN format('DATABASE %I', current_database())
-             ELSE format('SCHEMA %I', current_schema()) END, format('%I', current_user)",
+    let taken: Option<String> = connection.query_row(
+        "SELECT min(relname)::text FROM pg_class WHERE relname = ANY (?1) AND relnamespace = current_schema()::regnamespace",
         vec![Value::List(Column::Text, &names)],
+        |row| row.get(0),
+    )?;
+    match taken {
+        Some(table) => {
+            Ok(Some((format!("something else is in this schema already (a table {table})"), ELSEWHERE.to_owned())))
+        }
+        None => lacks_rights(connection),
+    }
+}
+
+/// Which rights the role lacks to make tables, or the schema before, and what gives them. A schema that the search path names first
+/// and the role may not look into is one of them: PostgreSQL passes it over, and the tables would lie where nobody wanted them.
+///
+/// # Errors
+/// It can't be asked.
+pub(crate) fn lacks_rights(connection: &Connection) -> Result<Option<(String, String)>> {
+    connection.query_row(
+        r#"WITH path AS (SELECT btrim(name) AS name, nth FROM unnest(string_to_array(current_setting('search_path'), ','))
+             WITH ORDINALITY AS p (name, nth)),
+         first AS (SELECT n.oid, n.nspname FROM path JOIN pg_namespace n ON n.nspname =
+             CASE WHEN path.name LIKE '"%' THEN replace(btrim(path.name, '"'), '""', '"') ELSE lower(path.name) END
+             WHERE path.name <> '"$user"' ORDER BY nth LIMIT 1),
+         wanted AS (SELECT CASE WHEN EXISTS (SELECT 1 FROM first WHERE NOT has_schema_privilege(oid, 'USAGE'))
+                 THEN (SELECT format('USAGE, CREATE ON SCHEMA %I', nspname) FROM first)
+             WHEN current_schema() IS NULL AND NOT has_database_privilege(current_database(), 'CREATE')
+                 THEN format('CREATE ON DATABASE %I', current_database())
+             WHEN current_schema() IS NOT NULL AND NOT has_schema_privilege(current_schema(), 'CREATE')
+                 THEN format('CREATE ON SCHEMA %I', current_schema()) END AS rights)
+         SELECT rights, format('%I', current_user) FROM wanted"#,
+        [],
         |row| {
-            let (table, may, what, role): (Option<String>, bool, String, String) =
-                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            if let Some(table) = table {
-                let reason = format!("something else is in this schema already (a table {table})");
-                return Ok(Some((reason, ELSEWHERE.to_owned())));
-            }
-            let mend = || format!("its owner can allow it: GRANT CREATE ON {what} TO {role}");
-            Ok((!may).then(|| ("this role may not make tables there".to_owned(), mend())))
+            let (rights, role): (Option<String>, String) = (row.get(0)?, row.get(1)?);
+            Ok(rights.map(|rights| {
+                let mend = format!("its owner can allow it: GRANT {rights} TO {role}");
+                ("this role may not make tables there".to_owned(), mend)
+            }))
         },
     )
 }
@@ -317,6 +340,11 @@ fn take_steps(connection: &Connection, whose: Whose) -> Result<()> {
     session.batch("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")?;
     session.lock(Lock::Migrate)?;
     session.batch(&format!("SET LOCAL lock_timeout = '{STEP_WAITS}'"))?;
+    if read(connection)?.is_none()
+        && let Some((reason, mend)) = lacks_rights(connection)?
+    {
+        return Err(Error::Odd(format!("{reason}; {mend}")));
+    }
     // Behind the lock: two that make it at once get in each other's way, IF NOT EXISTS or not.
     session.make_schema()?;
     // It may have begun since the look.

@@ -36,6 +36,7 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
         "CREATE SCHEMA closed",
         "GRANT USAGE ON SCHEMA closed TO app",
         "CREATE SCHEMA taken AUTHORIZATION app CREATE TABLE runs (one INT)",
+        "CREATE SCHEMA secret",
     ] {
         server.sql(sql);
     }
@@ -44,6 +45,19 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
     let closed = format!("{app}&options=-csearch_path%3Dclosed");
     refuses(&closed, "may not make tables there; its owner can allow it: GRANT CREATE ON SCHEMA closed TO app");
     doctor_finds(&closed, "GRANT CREATE ON SCHEMA closed TO app");
+    // Nor may it make a schema that is not there, nor look into one that is, though it comes first.
+    let missing = format!("{app}&options=-csearch_path%3Dmissing");
+    refuses(&missing, "may not make tables there; its owner can allow it: GRANT CREATE ON DATABASE postgres TO app");
+    let secret = format!("{app}&options=-csearch_path%3Dsecret%2Cclosed");
+    refuses(&secret, "GRANT USAGE, CREATE ON SCHEMA secret TO app");
+    doctor_finds(&secret, "GRANT USAGE, CREATE ON SCHEMA secret TO app");
+    let folder = Folder::new();
+    for (url, what) in [(&closed, "CREATE ON SCHEMA closed"), (&missing, "CREATE ON DATABASE postgres")] {
+        let told = output(command(&folder, url, &["migrate", "--data", folder.data().to_str().unwrap()]));
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert_eq!(told.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("its owner can allow it: GRANT {what} TO app")), "{said}");
+    }
     let taken = format!("{app}&options=-csearch_path%3Dtaken");
     refuses(&taken, "something else is in this schema already (a table runs); give Chips a schema of its own");
     doctor_finds(&taken, "something else is in this schema already (a table runs)");

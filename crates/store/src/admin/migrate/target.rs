@@ -39,6 +39,12 @@ impl Target {
     pub(super) fn open(database: &Database) -> Result<Self, AdminError> {
         let connection = postgres::open(database)?;
         let target = Self { database: database.clone(), connection };
+        if postgres::layout_so_far(database, &target.connection)? == Layout::None
+            && let Some((reason, mend)) =
+                postgres::lacks_rights(&target.connection).map_err(|error| target.told(&error))?
+        {
+            return Err(target.told(&sql::Error::Odd(format!("{reason}; {mend}"))).into());
+        }
         target
             .session(|session| {
                 // A long table is read in one statement, whatever others may take.
