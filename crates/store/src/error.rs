@@ -57,6 +57,14 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A database server that can be reached, and is set so that it must not be trusted with a log or takes no writes.
+    #[error("{database}: {reason}")]
+    Unfit {
+        /// Where it is, without what is secret.
+        database: String,
+        /// What is set so, and what mends it.
+        reason: String,
+    },
     /// A database server that can't be reached now, and may be there in a while.
     #[error("{database}: {reason}")]
     Away {

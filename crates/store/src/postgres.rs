@@ -96,7 +96,14 @@ fn failed(database: &Database, error: &Error) -> OpenError {
     if error.is_away() {
         return OpenError::Away { database: database.to_string(), reason: error.to_string() };
     }
+    if error.takes_no_writes() {
+        return unfit_for(database, error.to_string());
+    }
     told(database, error)
+}
+
+fn unfit_for(database: &Database, reason: String) -> OpenError {
+    OpenError::Unfit { database: database.to_string(), reason }
 }
 
 fn told(database: &Database, reason: impl std::fmt::Display) -> OpenError {
@@ -119,7 +126,7 @@ pub(crate) fn open(database: &Database) -> std::result::Result<Connection, OpenE
 fn trusted(database: &Database, connection: Connection) -> std::result::Result<Connection, OpenError> {
     match unfit(&connection) {
         Ok(None) => Ok(connection),
-        Ok(Some(reason)) => Err(told(database, reason)),
+        Ok(Some(reason)) => Err(unfit_for(database, reason)),
         Err(error) => Err(failed(database, &error)),
     }
 }

@@ -1,8 +1,8 @@
 //! Servers that would lose what was acknowledged are refused at the start.
 
 use crate::server::Server;
-use crate::support::Folder;
 use crate::support::process::output;
+use crate::support::{Folder, LIMIT, Request, Serve, until};
 use crate::team::{Team, command};
 
 #[test]
@@ -14,6 +14,18 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
         refuses(&server.url(), reason);
         server.set(setting, "on");
     }
+    // One that runs sees it with its next session, and takes writes again when it is mended.
+    let serve = team.serve();
+    server.set("fsync", "off");
+    says(&serve, &server, 503, "PostgreSQL is not as Chips needs it: fsync is off");
+    server.set("fsync", "on");
+    says(&serve, &server, 200, "");
+    server.sql("ALTER DATABASE postgres SET default_transaction_read_only = on");
+    says(&serve, &server, 503, "PostgreSQL is not as Chips needs it: it takes no writes");
+    server.sql("SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only");
+    says(&serve, &server, 200, "");
+    serve.stop();
+
     let standby = server.standby();
     refuses(&standby.url(), "is a standby");
 
@@ -69,6 +81,15 @@ fn a_server_that_would_lose_what_was_acknowledged_is_refused_with_the_reason() {
 
     server.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     refuses(&server.url().replace("/postgres?", "/latin?"), "this database has the encoding LATIN1");
+}
+
+/// What readyz says once the server has had to begin its sessions anew.
+fn says(serve: &Serve, server: &Server, status: u16, what: &str) {
+    server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'chips'");
+    until(LIMIT, what, || {
+        let told = Request::get("/readyz").send(serve.addr);
+        (told.status == status && told.text().contains(what)).then_some(())
+    });
 }
 
 fn doctor_finds(url: &str, what: &str) {

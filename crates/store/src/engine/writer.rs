@@ -15,6 +15,7 @@ use super::pool::Idle;
 use super::shared::{Log, Shared, lock};
 pub(crate) use super::task::{Call, Command, Task};
 use crate::clock::Stopwatch;
+use crate::error::OpenError;
 use crate::postgres::ahead::{self, Ahead};
 use crate::postgres::node;
 use crate::sql::{Connection, Error, Kind, Result};
@@ -269,7 +270,8 @@ impl Writer {
         let written = appended.and_then(|record| node::find_out(&self.location, &self.shared, &record));
         self.staged.undo.clear();
         if written == Some(true) {
-            self.reconnect();
+            // What keeps it from one is told to those who come next.
+            let _ = self.reconnect();
             self.committed(tasks.len());
             self.tell_each(tasks, Vec::new());
             return;
@@ -278,16 +280,23 @@ impl Writer {
         self.tell_all(tasks, error);
     }
 
-    /// A new session with the database.
-    fn reconnect(&mut self) {
+    /// A new session with the database. An error where its server can be reached and must not be written to; that it can't be
+    /// reached shows with the session that has ended.
+    fn reconnect(&mut self) -> Result<()> {
         match self.location.connect(Purpose::Serve) {
             Ok(connection) => {
                 self.connection = connection;
                 self.idle.set_scarce(false);
+                Ok(())
+            }
+            Err(OpenError::Unfit { reason, .. }) => {
+                tracing::warn!(reason, "PostgreSQL is not as Chips needs it");
+                Err(Error::Unfit(reason))
             }
             Err(error) => {
                 tracing::warn!(%error, "the database can't be reached");
                 self.idle.set_scarce(true);
+                Ok(())
             }
         }
     }
@@ -337,8 +346,7 @@ impl Writer {
             self.state.ahead = Ahead::default();
             // The session may have ended long ago: that says nothing about the database as it is now.
             if begun.as_ref().is_err_and(|error| error.kind() == Kind::Gone) {
-                self.reconnect();
-                begun = node::begin_work(&self.connection);
+                begun = self.reconnect().and_then(|()| node::begin_work(&self.connection));
             }
         }
         let Self { connection, shared, state, staged, .. } = self;

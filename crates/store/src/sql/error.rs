@@ -19,6 +19,8 @@ pub(crate) enum Error {
     Odd(String),
     /// There is no connection.
     Unreachable(String),
+    /// There is none that is as it has to be.
+    Unfit(String),
     /// The commit may or may not have happened.
     Unknown(String),
     /// A newer version has made of the schema what this one must not work on.
@@ -82,7 +84,7 @@ impl Error {
                 Some(_) => Kind::Other,
                 None => Kind::Gone,
             },
-            Self::Unreachable(_) => Kind::Gone,
+            Self::Unreachable(_) | Self::Unfit(_) => Kind::Gone,
             Self::Outgrown { .. } => Kind::Outgrown,
             Self::NoRows | Self::Odd(_) | Self::Unknown(_) => Kind::Other,
         }
@@ -91,12 +93,19 @@ impl Error {
     /// Whether a server that could not be reached may be there in a while, for nothing is wrong with what it was asked.
     pub(crate) fn is_away(&self) -> bool {
         match self {
-            Self::Postgres(error) if error.code().is_none() => std::error::Error::source(error).is_some_and(|source| {
-                source.downcast_ref::<std::io::Error>().is_some_and(|error| error.to_string() != READ_ONLY)
-            }),
+            Self::Postgres(error) if error.code().is_none() => {
+                !self.takes_no_writes()
+                    && std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+            }
             Self::Unreachable(_) => true,
+            Self::Unfit(_) => false,
             error => error.kind() == Kind::Gone,
         }
+    }
+
+    /// Whether a server that can be reached takes no writes.
+    pub(crate) fn takes_no_writes(&self) -> bool {
+        matches!(self, Self::Postgres(error) if std::error::Error::source(error).is_some_and(|source| source.to_string() == READ_ONLY))
     }
 
     /// SQLite's code and extended code.
@@ -128,7 +137,7 @@ impl std::fmt::Display for Error {
                 (None, None) => error.fmt(f),
             },
             Self::NoRows => f.write_str("a row is missing"),
-            Self::Odd(text) | Self::Unreachable(text) | Self::Unknown(text) => f.write_str(text),
+            Self::Odd(text) | Self::Unreachable(text) | Self::Unfit(text) | Self::Unknown(text) => f.write_str(text),
             Self::Outgrown { layout, known } => write!(
                 f,
                 "a newer version of Chips works on this (layout {layout}, this one knows {known}); use that version"

@@ -64,6 +64,7 @@ fn unavailable(error: &Error) -> WriteError {
         Kind::ReadOnly if folder => "the data folder can't be written".to_owned(),
         Kind::Busy => "another process holds what this one needs of the database".to_owned(),
         Kind::ReadOnly => "the database can't be written: it is a standby now, or set to be read alone".to_owned(),
+        Kind::Gone if matches!(error, Error::Unfit(_)) => format!("PostgreSQL is not as Chips needs it: {error}"),
         Kind::Gone => "the database can't be reached".to_owned(),
         Kind::Again | Kind::Duplicate | Kind::Outgrown | Kind::Other => error.to_string(),
     };
