@@ -336,8 +336,9 @@ fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::net::TcpListener;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::net::TcpListener;
 
     use super::*;
 
@@ -427,28 +428,40 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_changes_after_the_check_leads_nowhere_else() {
-        let here = TcpListener::bind("127.0.0.1:0").unwrap();
-        here.set_nonblocking(true).unwrap();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let asked = AtomicUsize::new(0);
+        let public: SocketAddr = "[3ff0::1]:0".parse().unwrap();
         // First nobody's address of the public internet, then this machine's.
-        let changing = move |_| {
-            let first = count.fetch_add(1, Ordering::SeqCst) == 0;
-            let ip: IpAddr = if first { "3ff0::1" } else { "127.0.0.1" }.parse().unwrap();
-            std::future::ready(Ok(vec![SocketAddr::new(ip, 0)]))
-        };
-        let outbound = Outbound::looking_up(&[], PublicOnly(changing)).unwrap();
-        let url = format!("https://changes.example:{}/", here.local_addr().unwrap().port()).parse().unwrap();
-        let mut post = Box::pin(outbound.post(&url, HeaderMap::new(), Bytes::new()));
-        // Where there is a way to that address, nothing answers: it is left then.
-        tokio::select! {
-            ended = &mut post => assert!(!matches!(ended, Ok(_) | Err(OutboundError::Refused(_))), "{ended:?}"),
-            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        let changing = PublicOnly(move |_| {
+            let here = SocketAddr::from(([127, 0, 0, 1], 0));
+            let found = if asked.fetch_add(1, Ordering::SeqCst) == 0 { public } else { here };
+            std::future::ready(Ok(vec![found]))
+        });
+        let name = || "changes.example".parse().unwrap();
+        assert_eq!(changing.resolve(name()).await.unwrap().collect::<Vec<_>>(), [public]);
+        let again = changing.resolve(name()).await.err().unwrap();
+        assert!(again.downcast_ref::<NotPublic>().is_some(), "{again}");
+
+        // What was given is what is connected to, and nobody is asked again on the way.
+        struct Given(SocketAddr, Arc<AtomicUsize>);
+        impl Resolve for Given {
+            fn resolve(&self, _: Name) -> Resolving {
+                self.1.fetch_add(1, Ordering::SeqCst);
+                let given: Addrs = Box::new(std::iter::once(self.0));
+                Box::pin(std::future::ready(Ok(given)))
+            }
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 1, "it goes to what was checked");
-        let again = outbound.post(&url, HeaderMap::new(), Bytes::new()).await;
-        assert!(matches!(&again, Err(OutboundError::Refused(why)) if why.contains("no public address")), "{again:?}");
-        assert!(here.accept().is_err(), "nobody comes here");
+        let here = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = here.local_addr().unwrap().port();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let outbound = Outbound::looking_up(&[], Given(([127, 0, 0, 1], 0).into(), Arc::clone(&asked))).unwrap();
+        let url = format!("https://changes.example:{port}/").parse().unwrap();
+        let accepted = async {
+            // It speaks no TLS: it ends the connection.
+            here.accept().await.unwrap();
+        };
+        let (sent, ()) = tokio::join!(outbound.post(&url, HeaderMap::new(), Bytes::new()), accepted);
+        assert!(matches!(sent, Err(OutboundError::Failed(_))), "{sent:?}");
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub enum AdminError {
     /// The store can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// What is in the store is not whole.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
     /// The store can't be read or written.
     #[error("the store can't be written: {0}")]
     Io(String),
@@ -221,7 +224,12 @@ fn write<T>(
 
 impl From<sql::Error> for AdminError {
     fn from(error: sql::Error) -> Self {
-        Self::Io(error.to_string())
+        match error.sqlite() {
+            Some((rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase, _)) => {
+                Self::Damaged(error.to_string())
+            }
+            _ => Self::Io(error.to_string()),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ use watcher::Watcher;
 use writer::{Call, Command, Message};
 
 /// Bytes that must be left on the disk for writes to be promised: some of the largest events.
-pub(crate) const LEAST_ROOM: u64 = 1 << 20;
+pub const LEAST_ROOM: u64 = 1 << 20;
 
 /// How long whoever writes waits for a database server: longer than that one waits for a lock.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(15);

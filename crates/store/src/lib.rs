@@ -33,6 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use clock::Clock;
 #[doc(hidden)]
+pub use engine::LEAST_ROOM;
 pub use engine::rehearse::Rehearsal;
 pub use error::{Fatal, OpenError, StoreError, WriteError};
 pub use figures::{Budgets, Distribution, Stats};

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Weak;
-
 use std::time::Duration;
 
 use tokio::net::TcpStream;

@@ -9,8 +9,6 @@ use rustix::fs::StatVfsMountFlags;
 use super::{DATA, Findings};
 use crate::folder::shell_word;
 
-/// Below this, the server says that it takes no writes.
-const NO_ROOM: u64 = 1 << 20;
 /// Below this, the folder's disk is as good as full.
 const LITTLE_ROOM: u64 = 64 << 20;
 /// A write-ahead log that is longer than this is not moved into the database as it should be.
@@ -83,7 +81,7 @@ fn room(free: u64, database: u64, findings: &mut Findings) {
                 "make room, best as much as the database has ({}), so that a copy fits too. {}, and go on by themselves once there is \
                  room",
                 bytes(database),
-                match free < NO_ROOM {
+                match free < chips_store::LEAST_ROOM {
                     true => "Until then writes are refused with 503",
                     false => "Writes are taken still; below 1 MiB they are refused with 503",
                 }

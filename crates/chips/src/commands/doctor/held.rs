@@ -59,11 +59,7 @@ pub(super) fn mend(error: &AdminError) -> &'static str {
         AdminError::Open(OpenError::Foreign { .. }) => {
             "name another folder with --data; where this was one of Chips, its database was overwritten: restore a backup into a new folder"
         }
-        AdminError::Open(OpenError::Damaged { .. }) => {
-            "look at the disk first (`dmesg`); then restore a backup, or name another folder with --data"
-        }
-        // SQLite's word where it finds out while it reads.
-        error if error.to_string().contains("malformed") => {
+        AdminError::Open(OpenError::Damaged { .. }) | AdminError::Damaged(_) => {
             "look at the disk first (`dmesg`); then restore a backup into a new folder, or name another with --data"
         }
         _ => {
@@ -83,6 +79,6 @@ mod tests {
         for error in [AdminError::Open(kept_out), AdminError::Io("attempt to write a readonly database".into())] {
             assert!(mend(&error).contains("may write the folder") && !mend(&error).contains("backup"), "{error}");
         }
-        assert!(mend(&AdminError::Io("database disk image is malformed".into())).contains("backup"));
+        assert!(mend(&AdminError::Damaged("database disk image is malformed".into())).contains("backup"));
     }
 }
