@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use chips_mcp::Pace;
-use chips_server::config::{Mailbox, Secret, Smtp, SmtpTls};
+use chips_server::config::{Mailbox, Secret, Smtp, SmtpTls, Telegram};
 use chips_server::{Config, config};
 use chips_store::Database;
 use ipnet::IpNet;
@@ -95,6 +95,10 @@ keys! {
     smtp_from: Option<Mailbox> = Maybe maybe("smtp.from", "ADDRESS", config::sender);
     /// Authorities of the server's certificate, in PEM.
     smtp_ca_file: Option<Vec<u8>> = Path path("smtp.ca_file", "FILE", config::authorities);
+    /// The bot on Telegram.
+    telegram_token: Option<Secret> = Secret secret("telegram.token", "TEXT", secret);
+    /// Where its API is.
+    telegram_api: Url = Text text("telegram.api", "URL", config::outbound_origin);
 }
 
 /// Reads a text, whatever it says.
@@ -139,6 +143,7 @@ impl Settings {
                 from: self.smtp_from.clone(),
                 authorities: self.smtp_ca_file.clone(),
             }),
+            telegram: self.telegram_token.clone().map(|token| Telegram { token, api: self.telegram_api.clone() }),
             mcp: Pace { slice: self.mcp_slice, beat: self.mcp_beat },
             ..Config::on(self.listen)
         }

@@ -23,6 +23,8 @@ pub enum Channel {
     Ntfy,
     /// A mail address.
     Email,
+    /// A private chat with the operator's bot on Telegram.
+    Telegram,
     /// A signed POST to an address of the person's own.
     Webhook,
     /// A signed POST to an address that a harness registered; it carries `question.answered`.
@@ -31,9 +33,10 @@ pub enum Channel {
 
 impl Channel {
     /// Every channel.
-    pub const ALL: [Self; 5] = [Self::WebPush, Self::Ntfy, Self::Email, Self::Webhook, Self::HarnessWebhook];
+    pub const ALL: [Self; 6] =
+        [Self::WebPush, Self::Ntfy, Self::Email, Self::Telegram, Self::Webhook, Self::HarnessWebhook];
     /// The channels that reach a person.
-    pub const PERSONAL: [Self; 4] = [Self::WebPush, Self::Ntfy, Self::Email, Self::Webhook];
+    pub const PERSONAL: [Self; 5] = [Self::WebPush, Self::Ntfy, Self::Email, Self::Telegram, Self::Webhook];
 
     /// The word for it in files and metrics.
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +44,7 @@ impl Channel {
             Self::WebPush => "web_push",
             Self::Ntfy => "ntfy",
             Self::Email => "email",
+            Self::Telegram => "telegram",
             Self::Webhook => "webhook",
             Self::HarnessWebhook => "harness_webhook",
         }
@@ -50,6 +54,12 @@ impl Channel {
     /// nothing of its own in the hands of whoever brought it about: they are not told.
     pub const fn replaces(self) -> bool {
         !matches!(self, Self::Email)
+    }
+
+    /// Whether an address is in one person's hands alone, as a browser's subscription and a private chat are: whoever brings it
+    /// last has it, and whoever had it before is told there no more.
+    pub const fn is_one_persons(self) -> bool {
+        matches!(self, Self::WebPush | Self::Telegram)
     }
 }
 
@@ -266,6 +276,8 @@ impl Preferences {
 pub enum Outcome {
     /// It took the message. That says nothing of the person.
     Accepted,
+    /// The same, and it gave the message a name by which it can be changed later.
+    AcceptedAs(String),
     /// It knows this address no more.
     Gone(String),
     /// It refuses, and would again.
@@ -282,7 +294,7 @@ impl Outcome {
     /// The word for it in lists and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Accepted => "accepted",
+            Self::Accepted | Self::AcceptedAs(_) => "accepted",
             Self::Gone(_) => "gone",
             Self::Refused(_) => "refused",
             Self::Failed(_) | Self::Later(..) => "failed",
@@ -290,11 +302,20 @@ impl Outcome {
         }
     }
 
-    /// What the other side said.
+    /// Whether it took the message.
+    pub const fn is_accepted(&self) -> bool {
+        matches!(self, Self::Accepted | Self::AcceptedAs(_))
+    }
+
+    /// What the other side said; of a message that it took, its name for it.
     pub fn detail(&self) -> &str {
         match self {
             Self::Accepted | Self::TimedOut => "",
-            Self::Gone(detail) | Self::Refused(detail) | Self::Failed(detail) | Self::Later(detail, _) => detail,
+            Self::AcceptedAs(detail)
+            | Self::Gone(detail)
+            | Self::Refused(detail)
+            | Self::Failed(detail)
+            | Self::Later(detail, _) => detail,
         }
     }
 

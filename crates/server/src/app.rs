@@ -100,6 +100,7 @@ impl Server {
         let connections = Connections::new(router(state.clone()), &config);
         let deadlines = tokio::spawn(workers::deadlines::run(state.clone()));
         let notices = tokio::spawn(workers::notify::run(state.clone()));
+        let updates = tokio::spawn(workers::notify::telegram::updates::run(state.clone()));
         let retention = tokio::spawn(workers::retain::run(state));
 
         let failed = tokio::select! {
@@ -115,6 +116,9 @@ impl Server {
         }
         if let Err(error) = notices.await {
             tracing::error!(%error, "the worker that tells people panicked");
+        }
+        if let Err(error) = updates.await {
+            tracing::error!(%error, "the worker that listens to Telegram panicked");
         }
         if let Err(error) = retention.await {
             tracing::error!(%error, "the worker that drops old events panicked");

@@ -1,6 +1,7 @@
 //! What a server is told at its start.
 
 mod smtp;
+mod telegram;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::simulation::Simulation;
 
 pub use lettre::message::Mailbox;
 pub use smtp::{Secret, Smtp, SmtpTls, authorities, mail_host, sender};
+pub use telegram::Telegram;
 
 /// What a server is told at its start.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub struct Config {
     pub trust_proxy: Vec<IpNet>,
     /// The server that takes e-mail to people; without one there is none.
     pub smtp: Option<Smtp>,
+    /// The bot that tells people on Telegram; without one there is none.
+    pub telegram: Option<Telegram>,
     /// How long a call of an MCP tool waits, and how often it says so.
     pub mcp: chips_mcp::Pace,
     /// How long and how much; the defaults are the contract's.
@@ -87,6 +91,7 @@ impl Config {
             retain: None,
             trust_proxy: Vec::new(),
             smtp: None,
+            telegram: None,
             mcp: chips_mcp::Pace::default(),
             limits: Limits::default(),
             simulation: None,
@@ -156,6 +161,9 @@ impl Config {
         }
         if let Some(smtp) = &self.smtp {
             smtp.judge()?;
+        }
+        if let Some(telegram) = &self.telegram {
+            telegram.judge()?;
         }
         if !self.listen.ip().is_loopback() && !self.insecure && !self.https() {
             return Err(Misfit::of(

@@ -45,6 +45,7 @@ pub fn router(state: AppState) -> Router<AppState> {
         .route("/settings/told/web-push", get(settings::push::show).post(settings::push::add))
         .route("/settings/told/email", post(settings::email::add))
         .route("/settings/told/email/confirm", post(settings::email::confirm))
+        .route("/settings/told/telegram", post(settings::telegram::link))
         .route("/settings/told/test", post(settings::told::test))
         .route("/settings/told/remove", post(settings::told::remove))
         .route("/settings/when", post(settings::told::set_when))

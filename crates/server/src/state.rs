@@ -17,6 +17,8 @@ use crate::workers::notify::Channels;
 use crate::workers::notify::email::Mailer;
 use crate::workers::notify::email::proof::Proofs;
 use crate::workers::notify::tap::Taps;
+use crate::workers::notify::telegram::bot::Bot;
+use crate::workers::notify::telegram::link::Links;
 use crate::workers::notify::web_push::vapid::Vapid;
 
 /// What every handler gets.
@@ -54,6 +56,10 @@ pub struct AppState {
     pub mailer: Option<Mailer>,
     /// The mail addresses that wait for their proof.
     pub proofs: Arc<Proofs>,
+    /// The operator's bot on Telegram, where there is one.
+    pub bot: Option<Bot>,
+    /// The links by which people connect their chats with it.
+    pub links: Links,
 }
 
 impl AppState {
@@ -68,9 +74,12 @@ impl AppState {
         let started = store.clock().now();
         let vapid = Vapid::new(store.clone(), config.public_url.as_ref());
         let mailer = Mailer::of(&config, &store).map_err(StartError::Config)?;
+        let bot = config.telegram.as_ref().map(|telegram| Bot::new(outbound.clone(), telegram));
         Ok(Self {
             presence: Arc::default(),
-            channels: Channels::of(&config, &outbound, &taps, &vapid, mailer.as_ref()),
+            channels: Channels::of(&config, &outbound, &taps, &vapid, mailer.as_ref(), bot.as_ref()),
+            bot,
+            links: Links::new(store.clone()),
             mailer,
             proofs: Arc::default(),
             outbound,

@@ -6,6 +6,7 @@
 mod de;
 mod en;
 mod mail;
+mod telegram;
 
 use chips_protocol::api::AskState;
 use serde::Serialize;
@@ -205,6 +206,7 @@ pub(crate) struct Words {
     pub channel_web_push: &'static str,
     pub channel_ntfy: &'static str,
     pub channel_email: &'static str,
+    pub channel_telegram: &'static str,
     pub channel_webhook: &'static str,
     pub endpoint_since: &'static str,
     pub endpoint_trouble: &'static str,
@@ -311,6 +313,8 @@ pub(crate) struct Words {
     pub message: Message,
     /// What is said by e-mail, and of addresses in the settings.
     pub mail: mail::Mail,
+    /// What is said on Telegram, and of chats in the settings.
+    pub telegram: telegram::Telegram,
     /// What the service worker says by itself.
     pub worker_unsent: &'static str,
     /// What the script says as well.

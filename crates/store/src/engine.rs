@@ -414,6 +414,19 @@ impl Engine {
         self.inner.pool.read(move |connection| endpoints::personal(connection, endpoint_id, now)).await
     }
 
+    pub(crate) async fn endpoint_at(
+        &self,
+        channel: Channel,
+        address: &str,
+    ) -> Result<Option<(Endpoint, Identity)>, StoreError> {
+        let (address, now) = (address.to_owned(), self.clock().now());
+        self.inner.pool.read(move |connection| endpoints::personal_at(connection, channel, &address, now)).await
+    }
+
+    pub(crate) async fn person(&self, person: PersonId) -> Result<Option<Identity>, StoreError> {
+        self.inner.pool.read(move |connection| endpoints::person(connection, person)).await
+    }
+
     pub(crate) async fn add_endpoint(
         &self,
         viewer: &Identity,

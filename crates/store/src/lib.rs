@@ -25,7 +25,7 @@ mod stops;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use chips_core::notify::{Outcome, Preferences};
+use chips_core::notify::{Channel, Outcome, Preferences};
 use chips_core::{Access, Sender};
 use chips_protocol::api::{Ask, AsksPage, Me, NewRun, Run};
 use chips_protocol::{AskId, Draft, HarnessId, PersonId, RunId, Timestamp, WorkspaceId};
@@ -453,6 +453,27 @@ impl Store {
     /// The store can't be read.
     pub async fn endpoint_of(&self, endpoint_id: i64) -> Result<Option<(Endpoint, Identity)>, StoreError> {
         on!(self, backend => backend.endpoint_of(endpoint_id).await)
+    }
+
+    /// The endpoint at an address that is one person's alone ([`Channel::is_one_persons`]), and the person: for what comes from
+    /// there unasked. Nothing as with [`Store::endpoint_of`].
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn endpoint_at(
+        &self,
+        channel: Channel,
+        address: &str,
+    ) -> Result<Option<(Endpoint, Identity)>, StoreError> {
+        on!(self, backend => backend.endpoint_at(channel, address).await)
+    }
+
+    /// A person as a viewer; nothing where there is no such person, or they may not sign in any more.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn person(&self, person: PersonId) -> Result<Option<Identity>, StoreError> {
+        on!(self, backend => backend.person(person).await)
     }
 
     /// Adds an endpoint of the viewer's own and gives its number; nothing where there are [`notice::ENDPOINTS_MOST`] already, or

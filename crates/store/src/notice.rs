@@ -23,7 +23,7 @@ pub const ENDPOINTS_MOST: i64 = 50;
 pub struct NewEndpoint {
     /// The way to it.
     pub channel: Channel,
-    /// The address: a URL, or for [`Channel::Email`] a mail address.
+    /// The address: a URL, for [`Channel::Email`] a mail address, for [`Channel::Telegram`] the number of a chat.
     pub address: String,
     /// What the channel needs to speak to it, as JSON of the channel's own.
     pub secret: String,
@@ -77,6 +77,9 @@ pub struct Notice {
     pub private: bool,
     /// How often it was tried before.
     pub tries: u32,
+    /// What the other side calls the messages about the ask that it took here, the first one first, where it said so
+    /// ([`chips_core::notify::Outcome::AcceptedAs`]): these can be changed.
+    pub earlier: Vec<String>,
 }
 
 /// One try to send a message, as the other side took it.
@@ -94,7 +97,7 @@ pub struct Attempt {
     pub at: Timestamp,
     /// `accepted`, `gone`, `refused`, `failed` or `timed_out` ([`chips_core::notify::Outcome::as_str`]).
     pub outcome: String,
-    /// What the other side said.
+    /// What the other side said; of a message that it took, its name for it.
     pub detail: String,
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod email;
 pub(super) mod push;
+pub(super) mod telegram;
 pub(super) mod told;
 
 use askama::Template;

@@ -186,6 +186,7 @@ pub(super) static WORDS: Words = Words {
     channel_web_push: "Browser",
     channel_ntfy: "ntfy",
     channel_email: "E-Mail",
+    channel_telegram: "Telegram",
     channel_webhook: "Webhook",
     endpoint_since: "Seit {when}",
     endpoint_trouble: "Die letzte Nachricht wurde nicht angenommen: {what}",
@@ -314,6 +315,7 @@ pub(super) static WORDS: Words = Words {
         busy: "Nicht gesendet: Chips kann das gerade nicht. Versuche es gleich noch einmal.",
     },
     mail: super::mail::DE,
+    telegram: super::telegram::DE,
     worker_unsent: "Nicht gesendet: Chips war nicht zu erreichen. Tippe noch einmal.",
 
     script: Script {

@@ -183,6 +183,7 @@ pub(super) static WORDS: Words = Words {
     channel_web_push: "browser",
     channel_ntfy: "ntfy",
     channel_email: "e-mail",
+    channel_telegram: "Telegram",
     channel_webhook: "webhook",
     endpoint_since: "Since {when}",
     endpoint_trouble: "The last message was not taken: {what}",
@@ -311,6 +312,7 @@ pub(super) static WORDS: Words = Words {
         busy: "Not sent: Chips can’t do that right now. Try again in a moment.",
     },
     mail: super::mail::EN,
+    telegram: super::telegram::EN,
     worker_unsent: "Not sent: Chips could not be reached. Tap again.",
 
     script: Script {

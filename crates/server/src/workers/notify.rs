@@ -6,7 +6,9 @@
 pub mod email;
 pub mod message;
 pub mod ntfy;
+pub mod seal;
 pub mod tap;
+pub mod telegram;
 pub mod web_push;
 pub mod webhook;
 
@@ -28,6 +30,7 @@ use crate::words::{LANGUAGES, Words};
 use email::{Email, Mailer};
 use message::Message;
 use tap::Taps;
+use telegram::bot::Bot;
 use web_push::vapid::Vapid;
 
 /// Messages under way at the same time, at most one for each endpoint.
@@ -49,7 +52,8 @@ pub trait Channel: Send + Sync {
     fn channel(&self) -> notify::Channel;
 
     /// Sends a message, and tells what the other side made of it. It is given some time and then cut off; what it can't carry (a taking back,
-    /// say, on a channel that has none) it takes as [`Outcome::Accepted`] without sending anything.
+    /// say, on a channel that has none) it takes as [`Outcome::Accepted`] without sending anything. A channel whose messages can be changed
+    /// says what the other side calls each ([`Outcome::AcceptedAs`]), and finds that again in [`Notice::earlier`].
     fn send<'a>(&'a self, notice: &'a Notice, message: &'a Message) -> BoxFuture<'a, Outcome>;
 
     /// Sends a message about no question, for the person who has just set the endpoint up.
@@ -64,7 +68,14 @@ pub struct Channels {
 
 impl Channels {
     /// The channels that the configuration turns on.
-    pub fn of(config: &Config, outbound: &Outbound, taps: &Taps, vapid: &Vapid, mailer: Option<&Mailer>) -> Self {
+    pub fn of(
+        config: &Config,
+        outbound: &Outbound,
+        taps: &Taps,
+        vapid: &Vapid,
+        mailer: Option<&Mailer>,
+        bot: Option<&Bot>,
+    ) -> Self {
         let mut all: Vec<Box<dyn Channel>> = vec![
             Box::new(web_push::WebPush::new(outbound.clone(), taps.clone(), vapid.clone())),
             Box::new(ntfy::Ntfy::new(outbound.clone(), taps.clone(), config.base_url())),
@@ -73,6 +84,9 @@ impl Channels {
         ];
         if let Some(mailer) = mailer {
             all.push(Box::new(Email::new(mailer.clone())));
+        }
+        if let Some(bot) = bot {
+            all.push(Box::new(telegram::Telegram::new(bot.clone())));
         }
         Self { all: all.into() }
     }
@@ -185,7 +199,7 @@ async fn send(state: &AppState, notice: Notice) {
         ask_id = %notice.ask.ask_id, channel = %notice.endpoint.channel, endpoint = notice.endpoint.endpoint_id,
         kind = notice.kind.as_str(), tries = notice.tries + 1, outcome = outcome.as_str(), "told"
     );
-    if notice.kind == Kind::Answered && outcome == Outcome::Accepted {
+    if notice.kind == Kind::Answered && outcome.is_accepted() {
         state.store.mark_delivered(notice.workspace_id, notice.ask.ask_id);
     }
     // Not random for secrecy, only different from one message to the next.

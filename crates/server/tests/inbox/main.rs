@@ -18,6 +18,8 @@ mod receiver;
 mod showing;
 mod sign_in;
 mod support;
+mod telegram;
+mod telegram_api;
 mod told;
 mod web_push;
 

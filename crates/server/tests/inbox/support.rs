@@ -172,8 +172,15 @@ impl App {
 
     /// Serves again, on the same address.
     pub async fn serve_again(&mut self) {
+        self.serve_again_with(|_| {}).await;
+    }
+
+    /// The same with another configuration.
+    pub async fn serve_again_with(&mut self, change: impl FnOnce(&mut Config)) {
         self.stop = CancellationToken::new();
-        let server = bind(Config::on(self.address), self.store.clone()).await.unwrap();
+        let mut config = Config::on(self.address);
+        change(&mut config);
+        let server = bind(config, self.store.clone()).await.unwrap();
         self.running = Some(tokio::spawn(server.run(self.stop.clone())));
     }
 

@@ -100,6 +100,29 @@ pub(crate) fn personal(connection: &Connection, no: i64, now: Timestamp) -> Resu
     Ok(rows::person_identity(connection, person_no)?.map(|identity| (endpoint, identity)))
 }
 
+/// A person as a viewer; nothing where there is no such person, or they may not sign in any more.
+pub(crate) fn person(connection: &Connection, id: PersonId) -> Result<Option<Identity>> {
+    let no: Option<i64> = connection
+        .prepare_cached("SELECT no FROM persons WHERE person_id = ?1")?
+        .query_row([id.to_bytes()], |row| row.get(0))
+        .optional()?;
+    Ok(no.map(|no| rows::person_identity(connection, no)).transpose()?.flatten())
+}
+
+/// The endpoint at an address that is one person's alone, and that person as a viewer.
+pub(crate) fn personal_at(
+    connection: &Connection,
+    channel: Channel,
+    address: &str,
+    now: Timestamp,
+) -> Result<Option<(Endpoint, Identity)>> {
+    let no: Option<i64> = connection
+        .prepare_cached("SELECT no FROM endpoints WHERE channel = ?1 AND address = ?2 ORDER BY no DESC LIMIT 1")?
+        .query_row((channel.as_str(), address), |row| row.get(0))
+        .optional()?;
+    Ok(no.map(|no| personal(connection, no, now)).transpose()?.flatten())
+}
+
 /// The other side knows an endpoint no more: a browser subscribes anew, anything else waits for its owner.
 pub(super) fn gone(work: &mut Work<'_>, no: i64, channel: Channel, now: Timestamp) -> Result<()> {
     work.write()?;
@@ -166,7 +189,7 @@ pub(crate) fn insert(
     now: Timestamp,
 ) -> Result<Option<i64>> {
     let NewEndpoint { channel, address, secret, name, session_id } = endpoint;
-    if *channel == Channel::WebPush
+    if channel.is_one_persons()
         && let Some(no) = renewed(connection, person_no, endpoint)?
     {
         return Ok(Some(no));
@@ -199,7 +222,7 @@ pub(crate) fn insert(
         .map(Some)
 }
 
-/// A browser's subscription is at one place: whoever had it before has it no more, and a session has one alone. Gives the number
+/// Such an address is at one place: whoever had it before has it no more, and a session has one subscription alone. Gives the number
 /// of the session's earlier one, which is this one now: what was told by it is taken back by it too.
 fn renewed(connection: &Connection, person_no: Option<i64>, endpoint: &NewEndpoint) -> Result<Option<i64>> {
     let NewEndpoint { channel, address, secret, name, session_id } = endpoint;

@@ -11,6 +11,7 @@ use chips_store::{Device, Identity, NewEndpoint, Notice, Options, Proof, SignedI
 
 use crate::support::*;
 
+mod chats;
 mod reminders;
 
 const MINUTE: i64 = 60_000;

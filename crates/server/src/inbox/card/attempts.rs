@@ -30,10 +30,11 @@ fn step(attempt: &Attempt, viewer: &Viewer<'_>) -> Step {
         _ => w.told_failed,
     };
     let mut what = Html::phrase(pattern, &[("where", place), ("what", Html::text(kind(attempt.kind, w)))]);
-    if own && !attempt.detail.is_empty() {
+    let bad = attempt.outcome != Outcome::Accepted.as_str();
+    // What the other side calls a message that it took says nothing to people.
+    if own && bad && !attempt.detail.is_empty() {
         what = Html::joined([what, Html::isolated(&html::short(&attempt.detail, 160))], ": ");
     }
-    let bad = attempt.outcome != Outcome::Accepted.as_str();
     Step { bad, ..Step::new(what, Some(attempt.at), true, viewer) }
 }
 

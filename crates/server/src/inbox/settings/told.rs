@@ -15,6 +15,7 @@ use url::Url;
 
 use super::email::EmailForm;
 use super::push::{device_name, is_here};
+use super::telegram::TelegramForm;
 use super::{open, render, unwritten};
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
@@ -44,6 +45,8 @@ pub(super) struct Told {
     pub webhook: WebhookForm,
     /// Where the server sends mail.
     pub email: Option<EmailForm>,
+    /// Where the server has a bot on Telegram.
+    pub telegram: Option<TelegramForm>,
     /// The key of a webhook that was just added.
     pub key: Option<String>,
     pub when: WhenForm,
@@ -128,6 +131,7 @@ pub(super) struct Happened {
     ntfy: Option<NtfyForm>,
     webhook: Option<WebhookForm>,
     email: Option<EmailForm>,
+    telegram: Option<TelegramForm>,
     key: Option<String>,
     tested: Option<(i64, Outcome)>,
     when: Option<WhenForm>,
@@ -138,6 +142,11 @@ impl Happened {
     pub(super) fn with_email(form: EmailForm) -> Self {
         Self { email: Some(form), ..Self::default() }
     }
+
+    /// A link to a bot was asked for.
+    pub(super) fn with_telegram(form: TelegramForm) -> Self {
+        Self { telegram: Some(form), ..Self::default() }
+    }
 }
 
 /// What a channel is called.
@@ -146,6 +155,7 @@ pub(in crate::inbox) const fn called(channel: Channel, w: &Words) -> &'static st
         Channel::WebPush => w.channel_web_push,
         Channel::Ntfy => w.channel_ntfy,
         Channel::Email => w.channel_email,
+        Channel::Telegram => w.channel_telegram,
         Channel::Webhook | Channel::HarnessWebhook => w.channel_webhook,
     }
 }
@@ -180,6 +190,7 @@ impl Told {
             }),
             webhook: happened.webhook.unwrap_or_default(),
             email: EmailForm::shown(state, person, happened.email),
+            telegram: TelegramForm::shown(state, happened.telegram),
             key: happened.key,
             tiers: TIERS
                 .map(|tier| TierRow {
@@ -241,7 +252,7 @@ fn row(endpoint: &Endpoint, tested: Option<Html>, person: &Person) -> EndpointRo
 /// What the other side made of a test message. "Accepted" says nothing of whether it arrives.
 fn trial(outcome: &Outcome, w: &Words) -> Html {
     match outcome {
-        Outcome::Accepted => Html::text(w.trial_accepted),
+        outcome if outcome.is_accepted() => Html::text(w.trial_accepted),
         Outcome::TimedOut => Html::text(w.trial_timed_out),
         other => Html::phrase(w.trial_refused, &[("what", Html::isolated(other.detail()))]),
     }

@@ -1,5 +1,7 @@
 //! What a message says, in words: the same on every channel.
 
+use std::collections::BTreeSet;
+
 use chips_core::notify::Kind;
 use chips_protocol::api::{Ask, AskState};
 use chips_protocol::text::shown;
@@ -13,18 +15,7 @@ const PROMPT: usize = 240;
 /// Characters of an answer that go out.
 const ANSWER: usize = 120;
 /// Options that fit beside a message where a channel has the most room for them; more are only in the inbox.
-const ACTIONS: usize = 3;
-
-/// An option that can be tapped beside the message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
-    /// The question.
-    pub question_id: String,
-    /// The value that it chooses.
-    pub value: String,
-    /// What it says.
-    pub label: String,
-}
+const ACTIONS: usize = 4;
 
 /// A message in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +26,20 @@ pub struct Message {
     pub body: String,
     /// The page of exactly this question.
     pub url: String,
-    /// Options to tap: of a single question that is answered by one tap, and only where it is still open. All of them or
-    /// none; a channel with room for fewer shows none ([`Message::actions_up_to`]).
-    pub actions: Vec<Action>,
+    /// What the options to tap say: of a single question that is answered by one tap, and only where it is still open. All of them
+    /// or none; a channel with room for fewer shows none ([`Message::buttons`]).
+    pub options: Vec<String>,
     /// After this moment nobody needs it any more.
     pub expires: Option<Timestamp>,
 }
 
 impl Message {
-    /// All options, where there are no more than a channel has room for: half a choice is none.
-    pub fn actions_up_to(&self, most: usize) -> &[Action] {
-        if self.actions.len() <= most { &self.actions } else { &[] }
+    /// What the buttons of a channel say that has room for so many, of so many characters: one for each option, in order. None,
+    /// where not all of them fit, or where two of them can't be told apart: half a choice is none.
+    pub fn buttons(&self, most: usize, characters: usize) -> Vec<String> {
+        let labels: Vec<String> = self.options.iter().map(|label| shortened(label, characters)).collect();
+        let distinct: BTreeSet<&String> = labels.iter().collect();
+        if labels.len() <= most && distinct.len() == labels.len() { labels } else { Vec::new() }
     }
 
     /// A message about no question, to see whether messages are taken at all.
@@ -54,7 +48,7 @@ impl Message {
             title: "Chips".to_owned(),
             body: w.message.trial.to_owned(),
             url: format!("{base_url}/settings"),
-            actions: Vec::new(),
+            options: Vec::new(),
             expires: None,
         }
     }
@@ -81,19 +75,13 @@ impl Message {
             (false, true) => asked(questions, w),
             (false, false) => outcome(ask, w),
         };
-        let actions = match questions {
-            [question] if open && !notice.private && is_one_tap(question) => question
-                .options
-                .iter()
-                .map(|option| Action {
-                    question_id: question.question_id.clone(),
-                    value: option.value.clone(),
-                    label: one_line(&option.label),
-                })
-                .collect(),
+        let options = match questions {
+            [question] if open && !notice.private && is_one_tap(question) => {
+                question.options.iter().map(|option| one_line(&option.label)).collect()
+            }
             _ => Vec::new(),
         };
-        Self { title, body, url, actions, expires: ask.deadline.filter(|_| open) }
+        Self { title, body, url, options, expires: ask.deadline.filter(|_| open) }
     }
 }
 
@@ -173,6 +161,21 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buttons_show_the_whole_choice_or_none() {
+        let of = |labels: &[&str]| Message {
+            title: String::new(),
+            body: String::new(),
+            url: String::new(),
+            options: labels.iter().map(|label| (*label).to_owned()).collect(),
+            expires: None,
+        };
+        assert_eq!(of(&["Yes", "No"]).buttons(2, 8), ["Yes", "No"]);
+        assert_eq!(of(&["Yes", "No", "Later"]).buttons(2, 8), [""; 0]);
+        assert_eq!(of(&["Deploy to production", "Deploy to staging"]).buttons(2, 40).len(), 2);
+        assert_eq!(of(&["Deploy to production", "Deploy to staging"]).buttons(2, 8), [""; 0], "told apart by nobody");
+    }
 
     #[test]
     fn what_steers_is_shown_and_what_is_one_line_stays_one() {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use url::{Position, Url};
 
 use super::Channel;
-use super::message::{Message, shortened};
+use super::message::Message;
 use super::tap::Taps;
 use crate::outbound::Outbound;
 
@@ -82,11 +82,11 @@ impl Ntfy {
 
     async fn content(&self, notice: &Notice, message: &Message) -> Result<Value, String> {
         let mut actions = Vec::new();
-        for (option, action) in message.actions_up_to(BUTTONS).iter().enumerate() {
+        for (option, label) in message.buttons(BUTTONS, LABEL).into_iter().enumerate() {
             let token = self.taps.token(notice, option).await?;
             actions.push(json!({
                 "action": "http",
-                "label": shortened(&action.label, LABEL),
+                "label": label,
                 "url": format!("{}/a/{token}", self.base_url),
                 "method": "POST",
                 "clear": true,

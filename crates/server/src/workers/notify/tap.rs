@@ -4,25 +4,20 @@
 //! message went to. Chips signs it and keeps nothing of it. It is worth nothing once the question is closed (the first answer
 //! wins, as everywhere), once the endpoint is removed, once the person may not sign in any more, and when its time is over.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chips_core::{Refusal, Who};
 use chips_protocol::api::{Ask, AskState};
 use chips_protocol::{AskId, Draft, EventId, PersonId, Timestamp, WorkspaceId, validate};
-use chips_store::{Identity, Notice, Store, Submitted, WriteError, secret};
-use ring::hmac;
+use chips_store::{Identity, Notice, Store, Submitted, WriteError};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tokio::sync::OnceCell;
 
 use super::message;
+use super::seal::Seal;
 use crate::auth::session::Cookies;
 use crate::preferences::Preferences;
 use crate::state::AppState;
@@ -31,11 +26,8 @@ use crate::words::{Words, fill};
 /// How long a tap is good for where its question has no deadline, and how long after a deadline it is kept as an answer that
 /// came too late; in milliseconds.
 const LONGEST_MS: i64 = 7 * 24 * 3600 * 1000;
-/// Under which name the store keeps the key.
-const SECRET: &str = "taps";
-/// Bytes of the signature that a token carries.
-const MAC: usize = 16;
-const PURPOSE: &[u8] = b"chips tap 1\n";
+/// Where a tap is good for as long as its question is open.
+pub(super) const LATEST: Timestamp = Timestamp::from_ms(i64::MAX);
 
 /// What a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,24 +48,12 @@ pub struct Tap {
 
 /// Makes and reads the tokens. Cheap to clone.
 #[derive(Clone)]
-pub struct Taps {
-    store: Store,
-    key: Arc<OnceCell<hmac::Key>>,
-}
+pub struct Taps(Seal);
 
 impl Taps {
     /// With the key that this store keeps.
     pub fn new(store: Store) -> Self {
-        Self { store, key: Arc::default() }
-    }
-
-    async fn key(&self) -> Result<&hmac::Key, WriteError> {
-        let keep = async || {
-            let candidate = secret::new_secret().into_bytes();
-            let kept = self.store.keep_secret(SECRET, candidate).await?;
-            Ok(hmac::Key::new(hmac::HMAC_SHA256, &kept))
-        };
-        self.key.get_or_try_init(keep).await
+        Self(Seal::new(store, "taps", b"chips tap 1\n"))
     }
 
     /// The token for an option of the notice's question, for whoever the notice goes to.
@@ -89,11 +69,10 @@ impl Taps {
             ask_id: notice.ask.ask_id,
             person,
             endpoint_id: notice.endpoint.endpoint_id,
-            expires: notice.ask.deadline.unwrap_or_else(|| self.store.clock().now().plus_ms(LONGEST_MS)),
+            expires: notice.ask.deadline.unwrap_or_else(|| self.0.store().clock().now().plus_ms(LONGEST_MS)),
             option: u8::try_from(option).map_err(|error| error.to_string())?,
         };
-        let key = self.key().await.map_err(|error| error.to_string())?;
-        Ok(tap.signed(key))
+        self.0.seal(&tap.bytes()).await.map_err(|error| error.to_string())
     }
 
     /// What a token stands for; nothing where Chips did not make it.
@@ -101,7 +80,7 @@ impl Taps {
     /// # Errors
     /// The key can't be had.
     pub async fn read(&self, token: &str) -> Result<Option<Tap>, WriteError> {
-        Ok(Tap::of(token, self.key().await?))
+        Ok(self.0.open(token).await?.as_deref().and_then(Tap::of))
     }
 }
 
@@ -109,7 +88,7 @@ impl Tap {
     const LEN: usize = 16 + 16 + 16 + 8 + 8 + 1;
 
     fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(Self::LEN + MAC);
+        let mut bytes = Vec::with_capacity(Self::LEN);
         for id in [self.workspace_id.to_bytes(), self.ask_id.to_bytes(), self.person.to_bytes()] {
             bytes.extend_from_slice(&id);
         }
@@ -120,26 +99,8 @@ impl Tap {
         bytes
     }
 
-    fn mac(bytes: &[u8], key: &hmac::Key) -> hmac::Tag {
-        let mut context = hmac::Context::with_key(key);
-        context.update(PURPOSE);
-        context.update(bytes);
-        context.sign()
-    }
-
-    fn signed(&self, key: &hmac::Key) -> String {
-        let mut bytes = self.bytes();
-        let mac = Self::mac(&bytes, key);
-        bytes.extend_from_slice(&mac.as_ref()[..MAC]);
-        URL_SAFE_NO_PAD.encode(bytes)
-    }
-
-    fn of(token: &str, key: &hmac::Key) -> Option<Self> {
-        use subtle::ConstantTimeEq;
-        let bytes = URL_SAFE_NO_PAD.decode(token).ok().filter(|bytes| bytes.len() == Self::LEN + MAC)?;
-        let (said, mac) = bytes.split_at(Self::LEN);
-        let good: bool = Self::mac(said, key).as_ref()[..MAC].ct_eq(mac).into();
-        if !good {
+    fn of(said: &[u8]) -> Option<Self> {
+        if said.len() != Self::LEN {
             return None;
         }
         let (ids, numbers) = said.split_at(48);
@@ -210,30 +171,43 @@ async fn answer(State(state): State<AppState>, Path(token): Path<String>, header
 
 async fn settle(state: &AppState, token: &str, words: &Words) -> (StatusCode, String) {
     let w = &words.message;
-    let unavailable = |fault: &dyn std::fmt::Display| {
-        tracing::warn!(%fault, "a tapped answer could not be written");
-        (StatusCode::SERVICE_UNAVAILABLE, w.busy.to_owned())
-    };
     let tap = match state.taps.read(token).await {
         Ok(Some(tap)) => tap,
         Ok(None) => return (StatusCode::NOT_FOUND, w.unknown.to_owned()),
-        Err(fault) => return unavailable(&fault),
+        Err(fault) => return unavailable(&fault, words),
     };
-    let page = format!("{}/asks/{}", state.config.base_url(), tap.ask_id);
     let person = match state.store.endpoint_of(tap.endpoint_id).await {
         Ok(found) => found.filter(|(_, person)| {
             person.sender.workspace_id == tap.workspace_id && person.sender.who == Who::Person(tap.person)
         }),
-        Err(fault) => return unavailable(&fault),
+        Err(fault) => return unavailable(&fault, words),
     };
     let Some((_, person)) = person else {
-        return (StatusCode::GONE, fill(w.ended, &[("page", &page)]));
+        return (StatusCode::GONE, fill(w.ended, &[("page", &page_of(state, tap.ask_id))]));
     };
     crate::http::layers::speaks_for(&person);
-    let ask = match find(state, &person, &tap).await {
+    answer_as(state, &person, &tap, words).await
+}
+
+/// The page of an ask.
+pub(super) fn page_of(state: &AppState, ask_id: AskId) -> String {
+    format!("{}/asks/{ask_id}", state.config.base_url())
+}
+
+/// What is said where the store can't do its part.
+pub(super) fn unavailable(fault: &dyn std::fmt::Display, words: &Words) -> (StatusCode, String) {
+    tracing::warn!(%fault, "a tapped answer could not be written");
+    (StatusCode::SERVICE_UNAVAILABLE, words.message.busy.to_owned())
+}
+
+/// Answers as the person who tapped, whom the caller knows by the tap's endpoint, and tells what became of it.
+pub(super) async fn answer_as(state: &AppState, person: &Identity, tap: &Tap, words: &Words) -> (StatusCode, String) {
+    let w = &words.message;
+    let page = page_of(state, tap.ask_id);
+    let ask = match find(state, person, tap).await {
         Ok(Some(ask)) => ask,
         Ok(None) => return (StatusCode::NOT_FOUND, w.hidden.to_owned()),
-        Err(fault) => return unavailable(&fault),
+        Err(fault) => return unavailable(&fault, words),
     };
     // What is tapped after the deadline is too late like an answer on the page, and kept beside the ask like one.
     let is_deadline = ask.deadline == Some(tap.expires);
@@ -250,9 +224,9 @@ async fn settle(state: &AppState, token: &str, words: &Words) -> (StatusCode, St
     };
     let written = state.store.submit(person.sender, draft).await;
     // As it stands now: somebody may have been faster.
-    let ask = match find(state, &person, &tap).await {
+    let ask = match find(state, person, tap).await {
         Ok(now) => now.unwrap_or(ask),
-        Err(fault) => return unavailable(&fault),
+        Err(fault) => return unavailable(&fault, words),
     };
     match written {
         Ok(Submitted::Appended(_) | Submitted::Replayed { .. }) => {
@@ -266,7 +240,7 @@ async fn settle(state: &AppState, token: &str, words: &Words) -> (StatusCode, St
                 (StatusCode::CONFLICT, fill(w.refused, &[("page", &page)]))
             }
         },
-        Err(fault) => unavailable(&fault),
+        Err(fault) => unavailable(&fault, words),
     }
 }
 
@@ -297,20 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_what_was_signed_and_nothing_else() {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
-        let token = tap().signed(&key);
-        assert_eq!(Tap::of(&token, &key), Some(tap()));
-        assert!(token.len() < 128, "it stands in an address");
-        let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
-        for at in 0..bytes.len() {
-            let mut bent = bytes.clone();
-            bent[at] ^= 1;
-            assert_eq!(Tap::of(&URL_SAFE_NO_PAD.encode(bent), &key), None, "byte {at}");
-        }
-        for bad in ["", "AAAA", &token[1..], &format!("{token}AAAA"), &format!("{token}=")] {
-            assert_eq!(Tap::of(bad, &key), None, "{bad}");
-        }
-        assert_eq!(Tap::of(&token, &hmac::Key::new(hmac::HMAC_SHA256, b"other")), None);
+    fn a_token_says_all_that_a_tap_stands_for() {
+        let bytes = tap().bytes();
+        assert_eq!((bytes.len(), Tap::of(&bytes)), (Tap::LEN, Some(tap())));
+        assert_eq!((Tap::of(&bytes[1..]), Tap::of(&[bytes.as_slice(), b"0"].concat())), (None, None));
     }
 }

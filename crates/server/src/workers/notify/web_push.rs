@@ -96,8 +96,8 @@ impl WebPush {
     /// The options of the notification.
     async fn content(&self, notice: &Notice, message: &Message) -> Result<Value, String> {
         let (mut actions, mut taps) = (Vec::new(), Vec::new());
-        for (option, action) in message.actions_up_to(BUTTONS).iter().enumerate() {
-            actions.push(json!({ "action": option.to_string(), "title": shortened(&action.label, LABEL) }));
+        for (option, label) in message.buttons(BUTTONS, LABEL).into_iter().enumerate() {
+            actions.push(json!({ "action": option.to_string(), "title": label }));
             taps.push(self.taps.token(notice, option).await?);
         }
         let calls = !matches!(notice.kind, Kind::Closed | Kind::Answered);

@@ -167,6 +167,7 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
         return Ok(Fate::NotNeeded);
     }
     Ok(Fate::Sent(Box::new(Notice {
+        earlier: earlier(connection, due)?,
         no: due.no,
         kind: due.kind,
         endpoint,
@@ -194,6 +195,17 @@ fn told_since(connection: &Connection, due: &Due, since: Timestamp) -> Result<bo
             "SELECT 1 FROM attempts WHERE ws_no = ?4 AND ask_pos = ?1 AND endpoint_no = ?2 AND outcome = 'accepted' AND at >= ?3",
         )?
         .exists((due.ask_pos, due.endpoint_no, since.ms(), due.ws_no))
+}
+
+/// The names that the other side gave to what it took about the ask at this endpoint, the first one first.
+fn earlier(connection: &Connection, due: &Due) -> Result<Vec<String>> {
+    connection
+        .prepare_cached(
+            "SELECT detail FROM attempts WHERE ws_no = ?1 AND ask_pos = ?2 AND endpoint_no = ?3 AND outcome = 'accepted'
+                 AND detail <> '' ORDER BY no",
+        )?
+        .query_map((due.ws_no, due.ask_pos, due.endpoint_no), |row| row.get(0))?
+        .collect()
 }
 
 /// The preferences of a person who may be told of this ask.

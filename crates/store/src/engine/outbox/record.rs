@@ -94,7 +94,7 @@ impl Command for Record {
                 detail,
             ))?;
         let trouble = match &self.outcome {
-            Outcome::Accepted => None,
+            outcome if outcome.is_accepted() => None,
             Outcome::TimedOut => Some("it did not answer in time"),
             _ => Some(detail).filter(|detail| !detail.is_empty()),
         };
@@ -117,8 +117,9 @@ impl Record {
         } else {
             None
         };
-        let left = match (&self.outcome, again) {
-            (Outcome::Accepted, _) => state::ACCEPTED,
+        let accepted = self.outcome.is_accepted();
+        let left = match (accepted, again) {
+            (true, _) => state::ACCEPTED,
             (_, Some(_)) => state::WAITS,
             _ if over => state::NOT_NEEDED,
             _ => state::GIVEN_UP,
@@ -133,10 +134,10 @@ impl Record {
             endpoints::gone(work, sent.endpoint_no, sent.channel, now)?;
         }
         // One that did not answer in time may have taken the message all the same.
-        if over && matches!(self.outcome, Outcome::Accepted | Outcome::TimedOut) {
+        if over && (accepted || self.outcome == Outcome::TimedOut) {
             add(work, ask, sent.endpoint_no, Kind::Closed, 0, now)?;
         }
-        if personal && self.outcome == Outcome::Accepted {
+        if personal && accepted {
             set_told(work, ask.pos, true)?;
             // Whether they want to be reminded is looked at when it is due: until then they may have changed their mind.
             let round = if sent.kind == Kind::Reminder { sent.round + 1 } else { 1 };
@@ -147,7 +148,7 @@ impl Record {
                 add(work, ask, sent.endpoint_no, Kind::Reminder, round, due)?;
             }
         }
-        if sent.kind == Kind::Asked && self.outcome != Outcome::Accepted {
+        if sent.kind == Kind::Asked && !accepted {
             // Every way was tried and nobody was reached so far; whoever is reached by a later try makes it good.
             let hope: bool = work
                 .connection
