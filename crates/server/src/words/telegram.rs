@@ -17,6 +17,9 @@ pub(crate) struct Telegram {
     pub hint: &'static str,
     pub make: &'static str,
     pub made: &'static str,
+    pub open: &'static str,
+    pub elsewhere: &'static str,
+    pub again: &'static str,
     pub fault_bot: &'static str,
 }
 
@@ -35,7 +38,10 @@ pub(super) const EN: Telegram = Telegram {
     add: "Connect Telegram",
     hint: "Questions come as messages of this server’s bot, with their options as buttons. Telegram can read them.",
     make: "Make a link",
-    made: "Open this on the device with Telegram and tap Start there, within 15 minutes. Whoever opens it is told in your place.",
+    made: "Open it within 15 minutes, and tap Start in Telegram.",
+    open: "Open Telegram",
+    elsewhere: "Or open it on another device. Give it to nobody: whoever opens it is told in your place.",
+    again: "Make another link",
     fault_bot: "Telegram could not be asked: {what}",
 };
 
@@ -54,6 +60,9 @@ pub(super) const DE: Telegram = Telegram {
     add: "Telegram verbinden",
     hint: "Fragen kommen als Nachrichten des Bots dieses Servers, mit ihren Optionen als Knöpfen. Telegram kann sie lesen.",
     make: "Einen Link machen",
-    made: "Öffne das auf dem Gerät mit Telegram und tippe dort auf Start, innerhalb von 15 Minuten. Wer es öffnet, erfährt alles an deiner Stelle.",
+    made: "Öffne ihn innerhalb von 15 Minuten und tippe in Telegram auf Start.",
+    open: "Telegram öffnen",
+    elsewhere: "Oder öffne ihn auf einem anderen Gerät. Gib ihn niemandem: Wer ihn öffnet, erfährt alles an deiner Stelle.",
+    again: "Einen anderen Link machen",
     fault_bot: "Telegram konnte nicht gefragt werden: {what}",
 };
