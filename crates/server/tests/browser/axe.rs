@@ -5,10 +5,13 @@
 
 use std::path::Path;
 
+use chips_core::notify::Channel;
+use chips_server::config::{Smtp, SmtpTls, sender};
 use serde_json::{Value, json};
 
 use crate::screen::{Screen, Special};
 use crate::support::{App, plain, question, with_text};
+use crate::telegram_api::BotApi;
 
 /// The rules of WCAG 2.2 at level AA, and what axe-core's makers advise beyond it.
 const RULES: [&str; 6] = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
@@ -218,4 +221,51 @@ async fn whoever_looks_back_or_sets_something_is_kept_out_by_nothing() {
     screen.see("main h1").await;
     screen.run("document.querySelectorAll('details').forEach((more) => { more.open = true; })").await;
     look.at("the settings, unfolded").await;
+}
+
+#[tokio::test]
+async fn whoever_says_where_they_are_told_is_kept_out_by_nothing() {
+    let Some(source) = source() else { return };
+    let api = BotApi::start().await;
+    let app = App::configured(|config| {
+        api.configure(config);
+        config.smtp = Some(Smtp {
+            host: "127.0.0.1".to_owned(),
+            port: 9,
+            tls: SmtpTls::None,
+            insecure: false,
+            username: None,
+            password: None,
+            from: Some(sender("chips@chips.test").unwrap()),
+            authorities: None,
+        });
+    })
+    .await;
+    for (channel, address) in
+        [(Channel::Ntfy, "https://ntfy.sh/x"), (Channel::Email, "kim@example.com"), (Channel::Telegram, "7001")]
+    {
+        app.tell(app.kim, channel, address, json!({})).await;
+    }
+    let screen = Screen::kim(&app).await;
+    let look = Look { screen: &screen, source };
+    let send = async |form: &str, fill: &str| {
+        screen.open("/settings").await;
+        screen
+            .run(&format!(
+                "const form = document.querySelector(`form[action='/settings/told/{form}']`); {fill}; form.submit()"
+            ))
+            .await;
+    };
+    send("telegram", "").await;
+    screen.read("Or open it on another device").await;
+    look.at("the link to a bot").await;
+    send("email", "form.elements.address.value = 'nobody'").await;
+    screen.read("Give one whole address").await;
+    look.at("a fault in an address").await;
+    send("test", "").await;
+    screen.see("[role=status]").await;
+    look.at("what became of a test message").await;
+    send("webhook", "form.elements.url.value = 'https://example.com/hook'").await;
+    screen.read("It is shown this once").await;
+    look.at("a webhook's key").await;
 }

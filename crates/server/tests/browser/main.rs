@@ -21,6 +21,9 @@ mod screen;
 mod sizes;
 #[path = "../inbox/support.rs"]
 mod support;
+#[allow(dead_code)]
+#[path = "../inbox/telegram_api.rs"]
+mod telegram_api;
 mod texts;
 mod told;
 mod undo;
