@@ -93,7 +93,7 @@ pub async fn run(state: AppState) {
 }
 
 async fn listen(state: &AppState, bot: &Bot) {
-    let (mut offset, mut wait) = (0, WAIT_FIRST);
+    let (mut offset, mut wait, mut shared) = (0, WAIT_FIRST, false);
     loop {
         match bot.updates(offset).await {
             Ok(updates) => {
@@ -106,9 +106,13 @@ async fn listen(state: &AppState, bot: &Bot) {
                 offset = next.map_or(offset, |last| last + 1);
             }
             Err(Fault::No(409, _)) => {
-                tracing::warn!(
-                    "another server, or a webhook, takes what comes by this bot of Telegram; it is asked again in a while"
-                );
+                // Where several servers share a store that is as it should be, and nobody need read it every minute.
+                if !shared {
+                    tracing::warn!(
+                        "another server, or a webhook, takes what comes by this bot of Telegram; it is asked again in a while"
+                    );
+                }
+                shared = true;
                 tokio::time::sleep(WAIT_TURN).await;
             }
             Err(fault) => {
