@@ -10,6 +10,7 @@ pub mod me;
 pub mod openapi;
 pub mod operate;
 pub mod runs;
+pub(crate) mod simulate;
 
 use std::str::FromStr;
 

@@ -17,19 +17,18 @@ use crate::http::accept::Connections;
 use crate::http::layers;
 use crate::metrics::Metrics;
 use crate::state::{AppState, StartError};
-use crate::workers::notify::tap;
-use crate::{api, inbox, simulation, workers};
+use crate::{api, inbox, taps, workers};
 
 /// How long requests may take to learn that the store has failed.
 const DRAIN_FAILED: Duration = Duration::from_secs(1);
 
 /// Every route, with the layers that all requests pass.
 pub fn router(state: AppState) -> Router {
-    let simulated = state.config.simulation.as_ref().map(|_| simulation::router()).unwrap_or_default();
+    let simulated = state.config.simulation.as_ref().map(|_| api::simulate::router()).unwrap_or_default();
     Router::new()
         .merge(api::router())
         .merge(simulated)
-        .merge(tap::router())
+        .merge(taps::router())
         .merge(inbox::router(state.clone()))
         .fallback(not_found)
         .method_not_allowed_fallback(layers::method_not_allowed)
@@ -100,7 +99,7 @@ impl Server {
         let connections = Connections::new(router(state.clone()), &config);
         let deadlines = tokio::spawn(workers::deadlines::run(state.clone()));
         let notices = tokio::spawn(workers::notify::run(state.clone()));
-        let updates = tokio::spawn(workers::notify::telegram::updates::run(state.clone()));
+        let updates = tokio::spawn(workers::telegram::run(state.clone()));
         let retention = tokio::spawn(workers::retain::run(state));
 
         let failed = tokio::select! {

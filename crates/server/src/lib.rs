@@ -4,6 +4,7 @@
 pub mod api;
 pub mod app;
 pub mod auth;
+pub mod channels;
 pub mod config;
 pub mod http;
 pub mod inbox;
@@ -16,6 +17,7 @@ pub mod request_id;
 pub mod simulation;
 pub mod state;
 pub mod stream;
+mod taps;
 mod words;
 pub mod workers;
 

@@ -7,19 +7,19 @@ use chips_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Failures;
+use crate::channels::Channels;
+use crate::channels::email::Mailer;
+use crate::channels::email::proof::Proofs;
+use crate::channels::tap::Taps;
+use crate::channels::telegram::bot::Bot;
+use crate::channels::telegram::link::Links;
+use crate::channels::web_push::vapid::Vapid;
 use crate::config::Config;
 use crate::http::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 use crate::presence::Presence;
 use crate::request_id::RequestIds;
-use crate::workers::notify::Channels;
-use crate::workers::notify::email::Mailer;
-use crate::workers::notify::email::proof::Proofs;
-use crate::workers::notify::tap::Taps;
-use crate::workers::notify::telegram::bot::Bot;
-use crate::workers::notify::telegram::link::Links;
-use crate::workers::notify::web_push::vapid::Vapid;
 
 /// What every handler gets.
 #[derive(Clone)]

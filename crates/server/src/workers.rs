@@ -3,3 +3,4 @@
 pub mod deadlines;
 pub mod notify;
 pub mod retain;
+pub mod telegram;

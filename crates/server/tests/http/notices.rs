@@ -1,7 +1,7 @@
 //! What leaves the server for addresses that somebody gave: signed, once, and to nobody who must not be reached.
 
 use chips_core::notify::Channel;
-use chips_server::workers::notify::webhook::{Keys, new_key};
+use chips_server::channels::webhook::{Keys, new_key};
 use chips_store::{Identity, NewEndpoint, secret};
 use serde_json::{Value, json};
 

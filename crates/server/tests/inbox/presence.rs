@@ -1,7 +1,7 @@
 //! Who looks at the inbox is not called on the phone at once.
 
 use chips_core::notify::Channel;
-use chips_server::workers::notify::webhook::new_key;
+use chips_server::channels::webhook::new_key;
 use reqwest::StatusCode;
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use chips_protocol::{AskId, HarnessId};
+use chips_server::channels::webhook::{Keys, new_key};
 use chips_server::outbound::Outbound;
-use chips_server::workers::notify::webhook::{Keys, new_key};
 use chips_store::admin::{Admin, Webhook};
 use chips_store::clock::TimeSource;
 use clap::Subcommand;

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::told::{ENDPOINTS, Field, Happened, again, cut, misfit, person_id};
 use super::{open, unwritten};
+use crate::channels::email;
+use crate::channels::email::proof::Unproven;
 use crate::inbox::page::Person;
 use crate::state::AppState;
 use crate::words::fill;
-use crate::workers::notify::email;
-use crate::workers::notify::email::proof::Unproven;
 
 /// The form, where the server sends mail.
 #[derive(Debug, Default, Clone)]

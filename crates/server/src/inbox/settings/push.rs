@@ -11,11 +11,11 @@ use url::Url;
 
 use super::told::ADDRESS;
 use super::{open, unwritten};
+use crate::channels::web_push::Subscription;
 use crate::inbox::html::Html;
 use crate::inbox::page::{Person, Visit};
 use crate::state::AppState;
 use crate::words::{Words, fill};
-use crate::workers::notify::web_push::Subscription;
 
 /// Whether an endpoint is the subscription of the browser that asks.
 pub(super) fn is_here(endpoint: &Endpoint, person: &Person) -> bool {

@@ -17,12 +17,12 @@ use super::email::EmailForm;
 use super::push::{device_name, is_here};
 use super::telegram::TelegramForm;
 use super::{open, render, unwritten};
+use crate::channels::{ntfy, web_push, webhook};
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
 use crate::state::AppState;
 use crate::words::Words;
-use crate::workers::notify::{ntfy, web_push, webhook};
 
 /// Characters of an endpoint's name.
 const NAME: usize = 60;

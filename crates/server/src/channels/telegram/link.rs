@@ -3,7 +3,7 @@
 use chips_protocol::{PersonId, Timestamp};
 use chips_store::{Store, WriteError};
 
-use crate::workers::notify::seal::Seal;
+use crate::channels::seal::Seal;
 
 /// How long a link is good for, in milliseconds.
 const GOOD_MS: i64 = 15 * 60_000;
@@ -39,7 +39,7 @@ impl Links {
     }
 
     /// What a text says; nothing where Chips did not make it, or where its time is over.
-    pub(super) async fn read(&self, text: &str) -> Result<Option<Link>, WriteError> {
+    pub(crate) async fn read(&self, text: &str) -> Result<Option<Link>, WriteError> {
         let said = self.0.open(text).await?;
         let now = self.0.store().clock().now();
         Ok(said.as_deref().and_then(read).filter(|link| now < link.made.plus_ms(GOOD_MS)))

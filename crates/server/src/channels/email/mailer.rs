@@ -15,9 +15,9 @@ use lettre::{Address, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executo
 use tokio::sync::Semaphore;
 
 use super::compose::{self, Mail, Thread};
+use crate::channels::message::shortened;
 use crate::config::{Config, Smtp, SmtpTls};
 use crate::words::Words;
-use crate::workers::notify::message::shortened;
 
 /// Connections to the mail server at the same time: servers count them.
 const CONNECTIONS: usize = 6;

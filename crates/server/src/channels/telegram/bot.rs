@@ -57,7 +57,7 @@ impl std::fmt::Display for Fault {
 
 impl Fault {
     /// What may stand in a log: nothing of what was said.
-    pub(super) fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         match self {
             Self::No(401 | 404, _) => "it knows no bot by telegram.token".to_owned(),
             Self::No(status, _) => format!("it answered {status}"),
@@ -68,7 +68,7 @@ impl Fault {
     }
 
     /// What it means for a message that was to be sent.
-    pub(super) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(self) -> Outcome {
         match self {
             // The person has left the bot, or is no more.
             Self::No(403, said) => Outcome::Gone(said),
@@ -83,7 +83,7 @@ impl Fault {
     }
 
     /// A message that is to be changed is as it should be already, or is no longer there.
-    pub(super) fn leaves_nothing_to_change(&self) -> bool {
+    pub(crate) fn leaves_nothing_to_change(&self) -> bool {
         let words = ["message is not modified", "message to edit not found", "MESSAGE_ID_INVALID"];
         matches!(self, Self::No(400, said) if words.iter().any(|word| said.contains(word)))
     }
@@ -106,7 +106,7 @@ impl Bot {
     }
 
     /// Calls a method, and gives its result.
-    pub(super) async fn call(&self, method: &str, parameters: &Value) -> Result<Value, Fault> {
+    pub(crate) async fn call(&self, method: &str, parameters: &Value) -> Result<Value, Fault> {
         let mut url = self.api.clone();
         url.set_path(&format!("/bot{}/{method}", self.token.reveal()));
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
@@ -138,7 +138,7 @@ impl Bot {
 
     /// What has happened since the update before `offset`, as soon as there is something; perhaps nothing after a while. Telegram
     /// forgets what came before.
-    pub(super) async fn updates(&self, offset: i64) -> Result<Vec<Value>, Fault> {
+    pub(crate) async fn updates(&self, offset: i64) -> Result<Vec<Value>, Fault> {
         let ask = |limit: u32| {
             json!({
                 "offset": offset,

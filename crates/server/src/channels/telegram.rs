@@ -1,11 +1,10 @@
 //! A private chat with the operator's bot on Telegram.
 //!
 //! A question is a message with its options as buttons; what becomes of it is written into that very message. What is
-//! tapped or typed comes back by the bot ([`updates`]), so that nobody need reach this server.
+//! tapped or typed comes back by the bot (`workers/telegram.rs`), so that nobody need reach this server.
 
 pub mod bot;
 pub mod link;
-pub mod updates;
 
 use chips_core::notify::{self, Kind, Outcome};
 use chips_protocol::AskId;
@@ -25,10 +24,10 @@ const LABEL: usize = 60;
 
 /// What a button stands for: an option, from 0, of an ask's first question. It says nothing of who taps it: Telegram does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Button {
-    ask_id: AskId,
-    endpoint_id: i64,
-    option: u8,
+pub(crate) struct Button {
+    pub ask_id: AskId,
+    pub endpoint_id: i64,
+    pub option: u8,
 }
 
 impl Button {
@@ -37,7 +36,7 @@ impl Button {
         format!("{}.{}.{}", self.ask_id, self.endpoint_id, self.option)
     }
 
-    fn of(data: &str) -> Option<Self> {
+    pub fn of(data: &str) -> Option<Self> {
         let mut parts = data.splitn(3, '.');
         Some(Self {
             ask_id: parts.next()?.parse().ok()?,

@@ -101,7 +101,7 @@ fn asked(questions: &[Question], w: &Words) -> String {
     text
 }
 
-pub(super) fn closed_title(ask: &Ask, w: &Words) -> String {
+pub(crate) fn closed_title(ask: &Ask, w: &Words) -> String {
     let w = &w.message;
     let who = ask.answerer.as_ref().map_or_else(|| w.somebody.to_owned(), |answerer| one_line(&answerer.name));
     let asker = &one_line(&ask.asker.name);
@@ -116,7 +116,7 @@ pub(super) fn closed_title(ask: &Ask, w: &Words) -> String {
 }
 
 /// What became of an ask that is closed. A default that was taken is never told as somebody's choice.
-pub(super) fn outcome(ask: &Ask, w: &Words) -> String {
+pub(crate) fn outcome(ask: &Ask, w: &Words) -> String {
     let answers = ask.answer.as_ref().and_then(|event| event.as_answered()).map(|answered| answered.answers.as_slice());
     let taken: Vec<String> = answers.unwrap_or_default().iter().map(|answer| words(ask, answer, w)).collect();
     let taken = taken.join("; ");
@@ -149,7 +149,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// As [`plain`], cut with an ellipsis.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     let plain = plain(text);
     if plain.chars().count() <= most {
         return plain;

@@ -12,13 +12,14 @@ use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Button;
-use super::bot::{Bot, Fault};
+use crate::channels::language;
+use crate::channels::message::shortened;
+use crate::channels::tap::{LATEST, Tap};
+use crate::channels::telegram::Button;
+use crate::channels::telegram::bot::{Bot, Fault};
 use crate::state::AppState;
+use crate::taps;
 use crate::words::{Words, fill};
-use crate::workers::notify::language;
-use crate::workers::notify::message::shortened;
-use crate::workers::notify::tap::{self, LATEST, Tap};
 
 /// Updates that are seen to at the same time.
 const AT_ONCE: usize = 8;
@@ -181,19 +182,19 @@ async fn tapped_by(state: &AppState, tapped: &Tapped) -> (bool, String) {
     let Some(button) = tapped.data.as_deref().and_then(Button::of) else {
         return (false, words.message.unknown.to_owned());
     };
-    let page = tap::page_of(state, button.ask_id);
+    let page = taps::page_of(state, button.ask_id);
     let (endpoint, person) = match whose(state, &tapped.from).await {
         // Another endpoint's button is one from before this chat was connected anew, or was never sent here.
         Ok(Some(found)) if found.0.endpoint_id == button.endpoint_id => found,
         Ok(_) => return (false, fill(words.message.ended, &[("page", &page)])),
-        Err(fault) => return (false, tap::unavailable(&fault, words).1),
+        Err(fault) => return (false, taps::unavailable(&fault, words).1),
     };
     let words = language(&endpoint);
     let chips_core::Who::Person(id) = person.sender.who else { return (false, words.message.hidden.to_owned()) };
     // Who may answer is whose chat it is, for as long as it is: so a button is good for as long as the question is.
     let expires = match state.store.ask(&person, button.ask_id).await {
         Ok(ask) => ask.and_then(|ask| ask.deadline).unwrap_or(LATEST),
-        Err(fault) => return (false, tap::unavailable(&fault, words).1),
+        Err(fault) => return (false, taps::unavailable(&fault, words).1),
     };
     let tap = Tap {
         workspace_id: person.sender.workspace_id,
@@ -203,7 +204,7 @@ async fn tapped_by(state: &AppState, tapped: &Tapped) -> (bool, String) {
         expires,
         option: button.option,
     };
-    let (status, note) = tap::answer_as(state, &person, &tap, words).await;
+    let (status, note) = taps::answer_as(state, &person, &tap, words).await;
     (status == StatusCode::OK, note)
 }
 
@@ -214,7 +215,7 @@ async fn written_by(state: &AppState, written: &Written) -> Option<String> {
     let start = text.strip_prefix("/start").filter(|rest| rest.is_empty() || rest.starts_with(' ')).map(str::trim);
     let found = match whose(state, from).await {
         Ok(found) => found,
-        Err(fault) => return Some(tap::unavailable(&fault, from.words()).1),
+        Err(fault) => return Some(taps::unavailable(&fault, from.words()).1),
     };
     let settings = format!("{}/settings", state.config.base_url());
     match (start, found) {
@@ -270,7 +271,7 @@ async fn connect(
         }
         Ok(text)
     };
-    connect.await.unwrap_or_else(|fault: chips_store::WriteError| tap::unavailable(&fault, from.words()).1)
+    connect.await.unwrap_or_else(|fault: chips_store::WriteError| taps::unavailable(&fault, from.words()).1)
 }
 
 /// What somebody wrote answers none of the questions that are open: they are asked which one they mean.
@@ -278,11 +279,11 @@ async fn which(state: &AppState, person: &Identity, w: &Words) -> String {
     let query = AsksQuery { filter: AskFilter::Open, limit: COUNTED, ..AsksQuery::default() };
     let open = match state.store.asks(person, &query).await {
         Ok(open) => open,
-        Err(fault) => return tap::unavailable(&fault, w).1,
+        Err(fault) => return taps::unavailable(&fault, w).1,
     };
     let count = format!("{}{}", open.asks.len(), if open.next.is_some() { "+" } else { "" });
     let page = match open.asks.as_slice() {
-        [one] => tap::page_of(state, one.ask_id),
+        [one] => taps::page_of(state, one.ask_id),
         _ => format!("{}/", state.config.base_url()),
     };
     fill(w.telegram.which.of(open.asks.len()), &[("n", &count), ("page", &page)])
