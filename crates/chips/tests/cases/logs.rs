@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -13,10 +14,13 @@ use crate::support::process::{output, text};
 use crate::support::scene::{Scene, ask_path};
 use crate::support::{Conn, Folder, LIMIT, Request, Response, Serve, ask_with, question, until};
 
-/// A scene whose server logs by this filter and may send to these origins.
+/// A scene whose server logs by this filter and may send to these origins; at the first of them is Telegram, too.
 fn logging(folder: Folder, filter: &str, origins: &[&str]) -> Scene {
     let mut command = Serve::command(&folder, "127.0.0.1:0");
     command.env("CHIPS_LOG", filter).args(["--mcp-slice", "1s"]);
+    if let [telegram, ..] = origins {
+        command.env("CHIPS_TELEGRAM_TOKEN", bot_token()).args(["--telegram-api", telegram]);
+    }
     for origin in origins {
         command.args(["--allow-outbound", origin]);
     }
@@ -114,17 +118,29 @@ fn one_number_leads_from_a_request_to_the_store_and_its_ask_to_the_workers() {
     assert!(!lines.iter().any(|line| line["level"] == "ERROR"), "{lines:#?}");
 }
 
-/// A peer that messages are sent to. It answers those that name a canary of failing with 500 and a canary of its own.
+/// A peer that messages are sent to. It answers those that name a canary of failing with 500 and a canary of its own, and calls
+/// of Telegram's Bot API as that does.
 struct Peer {
     origin: String,
     bodies: Receiver<String>,
+    /// What happens on Telegram next.
+    updates: Arc<Mutex<Vec<Value>>>,
 }
+
+fn bot_token() -> String {
+    format!("77:{}", canary("bot"))
+}
+
+/// Who is told on Telegram.
+const CHAT: i64 = 7_000_123_456_789;
 
 impl Peer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let (tell, bodies) = channel();
+        let updates = Arc::<Mutex<Vec<Value>>>::default();
+        let happens = Arc::clone(&updates);
         std::thread::spawn(move || {
             for connection in listener.incoming() {
                 let mut connection = connection.unwrap();
@@ -141,6 +157,14 @@ impl Peer {
                 let said = canary("peer");
                 let reply = if request.contains("fails") {
                     format!("HTTP/1.1 500 {said}\r\nX-Said: {said}\r\nContent-Length: {}\r\n\r\n{said}", said.len())
+                } else if let Some((_, call)) = request.split_once(&format!("/bot{}/", bot_token())) {
+                    let result = match call.split_once(' ').unwrap().0 {
+                        "getMe" => json!({ "username": "chips_bot" }),
+                        "getUpdates" => json!(happens.lock().unwrap().drain(..).collect::<Vec<_>>()),
+                        _ => json!({ "message_id": 5, "said": said }),
+                    };
+                    let body = json!({ "ok": true, "result": result }).to_string();
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
                 } else {
                     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".to_owned()
                 };
@@ -150,7 +174,7 @@ impl Peer {
                 }
             }
         });
-        Self { origin, bodies }
+        Self { origin, bodies, updates }
     }
 
     /// Waits for a message with this in it, and gives its JSON.
@@ -298,6 +322,26 @@ fn play_person(scene: &Scene, peer: &Peer, closed: SocketAddr) -> (Browser, Vec<
     let key = shown.split("whsec_").nth(1).unwrap_or_else(|| panic!("no key: {shown}"));
     secrets.push(key.chars().take_while(|c| c.is_ascii_alphanumeric() || "+/=".contains(*c)).collect());
 
+    // A chat is connected; somebody writes what is no link, and what Chips can't read.
+    let shown = add(&mut browser, "/settings/told/telegram", &[]);
+    let link = shown.split("start=").nth(1).unwrap_or_else(|| panic!("no link: {shown}")).split('"').next().unwrap();
+    let writes = |number: i64, text: &str| {
+        let from = json!({ "id": CHAT, "first_name": canary("firstname"), "username": canary("username") });
+        let chat = json!({ "id": CHAT, "type": "private" });
+        json!({ "update_id": number, "message": { "message_id": 1, "from": from, "chat": chat, "text": text } })
+    };
+    *peer.updates.lock().unwrap() = vec![
+        writes(1, &format!("/start {link}")),
+        writes(2, &format!("/start {}", canary("badlink"))),
+        writes(3, &canary("written")),
+        json!({ "update_id": 4, "message": canary("unreadable") }),
+        json!({ "update_id": 5, "callback_query": { "id": canary("tapid"), "from": { "id": CHAT }, "data": canary("tapdata") } }),
+    ];
+    until(LIMIT, "a chat is connected", || {
+        browser.visit("/settings").text().contains(&canary("username")).then_some(())
+    });
+    secrets.extend([link.to_owned(), CHAT.to_string(), bot_token()]);
+
     let page = browser.visit("/settings");
     let mut push = forms(&page.text(), "/settings").into_iter().find(|form| form.action == ntfy).unwrap();
     push.action = "/settings/told/web-push".to_owned();
@@ -315,7 +359,7 @@ fn play_person(scene: &Scene, peer: &Peer, closed: SocketAddr) -> (Browser, Vec<
     let page = browser.visit("/settings");
     let tests: Vec<_> =
         forms(&page.text(), "/settings").into_iter().filter(|form| form.action == "/settings/told/test").collect();
-    assert_eq!(tests.len(), 6, "{}", unescape(&page.text()));
+    assert_eq!(tests.len(), 7, "{}", unescape(&page.text()));
     for form in tests {
         browser.submit(&form, &[]);
     }
@@ -407,7 +451,9 @@ fn nothing_secret_and_nobody_s_words_are_in_the_log_however_much_is_asked_for() 
     for ask_id in ask_ids {
         assert!(log.contains(&ask_id), "{ask_id} is not in the log");
     }
-    for told in ["ntfy", "webhook", "harness_webhook", "web_push"].map(|channel| format!("\"channel\":\"{channel}\"")) {
+    for told in ["ntfy", "webhook", "harness_webhook", "web_push", "telegram"]
+        .map(|channel| format!("\"channel\":\"{channel}\""))
+    {
         assert!(log.contains(&told), "nobody was told: {told}");
     }
     for outcome in ["accepted", "failed"].map(|outcome| format!("\"outcome\":\"{outcome}\"")) {

@@ -23,8 +23,9 @@ use crate::words::{Words, fill};
 
 /// Updates that are seen to at the same time.
 const AT_ONCE: usize = 8;
-/// How long to wait after Telegram could not be asked: at first, and at most. Where another server asks for the same bot, they
-/// take turns.
+/// How long to wait after an answer that came at once and says nothing; after Telegram could not be asked, at first and at most;
+/// and where another server asks for the same bot: they take turns.
+const WAIT_LEAST: Duration = Duration::from_secs(1);
 const WAIT_FIRST: Duration = Duration::from_secs(2);
 const WAIT_MOST: Duration = Duration::from_secs(60);
 const WAIT_TURN: Duration = Duration::from_secs(30);
@@ -96,8 +97,13 @@ pub async fn run(state: AppState) {
 async fn listen(state: &AppState, bot: &Bot) {
     let (mut offset, mut wait, mut shared) = (0, WAIT_FIRST, false);
     loop {
+        let asked = tokio::time::Instant::now();
         match bot.updates(offset).await {
             Ok(updates) => {
+                // Telegram waits until there is something. Whatever stands in its place and does not is not asked without a pause.
+                if updates.is_empty() && asked.elapsed() < WAIT_LEAST {
+                    tokio::time::sleep(WAIT_LEAST).await;
+                }
                 if wait > WAIT_FIRST {
                     tracing::info!("Telegram answers again");
                 }
