@@ -114,7 +114,8 @@ fn carries_everything(behind: &Behind) {
     let refusals = (1..=100).map(|_| front::status_from(guesser, front.addr(), &guess));
     assert!(refusals.take_while(|status| *status != 429).all(|status| status == 401));
     let forged = guess.clone().header("X-Forwarded-For", "192.0.2.7");
-    assert_eq!(front::status_from(guesser, front.addr(), &forged), 429);
+    // Where the machine is slow one more is allowed meanwhile; whoever had a bucket of their own by this header would not be refused in ten.
+    assert!((1..=10).any(|_| front::status_from(guesser, front.addr(), &forged) == 429), "the header counts");
     assert_eq!(front::status_from(other, front.addr(), &guess), 401);
 
     // An answer over the API, as another client gives it.
