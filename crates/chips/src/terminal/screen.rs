@@ -24,6 +24,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::style::Line;
 use crate::exit;
 
+/// How a terminal that is gone shows.
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
+
 /// Whether the terminal is ours to put back.
 static RAW: AtomicBool = AtomicBool::new(false);
 static ALTERNATE: AtomicBool = AtomicBool::new(false);
@@ -67,13 +70,7 @@ impl RawMode {
         restore_on_panic();
         let (watched, end) = UnixStream::pair()?;
         RAW.store(true, Ordering::SeqCst);
-        if let Err(error) = enable_raw_mode() {
-            // What a terminal answers that went away between a prompt and this.
-            if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
-                hang_up();
-            }
-            return Err(error);
-        }
+        enable_raw_mode().map_err(unless_gone)?;
         let raw = Self { _watched: watched };
         std::thread::Builder::new().name("terminal".into()).spawn(move || end_with_the_terminal(&end))?;
         Ok(raw)
@@ -86,6 +83,19 @@ impl Drop for RawMode {
     }
 }
 
+/// What a terminal says that something could not be done on. One that is gone says it in many ways, and before the watch has
+/// its turn: the process ends then.
+pub(super) fn unless_gone(error: io::Error) -> io::Error {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
+    let polled = poll(&mut watched, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }));
+    let gone = polled.is_ok() && watched[0].revents().intersects(GONE);
+    if gone || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
+        hang_up();
+    }
+    error
+}
+
 /// Ends the process as SIGHUP does.
 fn hang_up() -> ! {
     restore();
@@ -95,14 +105,13 @@ fn hang_up() -> ! {
 /// Whoever reads keys from a terminal that is gone reads "nothing yet" for ever, and no signal gets a turn.
 fn end_with_the_terminal(end: &UnixStream) {
     let stdin = io::stdin();
-    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     loop {
         let mut watched = [PollFd::new(&stdin, PollFlags::empty()), PollFd::new(end, PollFlags::IN)];
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
             Ok(_) if !watched[1].revents().is_empty() => return,
-            Ok(_) if watched[0].revents().intersects(gone) => hang_up(),
+            Ok(_) if watched[0].revents().intersects(GONE) => hang_up(),
             Ok(_) => {}
         }
     }
@@ -165,7 +174,7 @@ impl Screen {
     pub fn enter() -> anyhow::Result<Self> {
         let take = |kind| signal(kind).context("can't listen for signals");
         let raw = RawMode::enter().context("can't take the terminal over")?;
-        open()?;
+        open().map_err(unless_gone)?;
         Ok(Self {
             keys: EventStream::new(),
             terminate: take(SignalKind::terminate())?,
@@ -255,11 +264,8 @@ impl Screen {
             bytes.queue(MoveTo(at(column), at(row)))?.queue(Show)?;
         }
         bytes.queue(EndSynchronizedUpdate)?;
-        match err.write_all(&bytes).and_then(|()| err.flush()) {
-            // Seen here first where something was to be drawn just then.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => hang_up(),
-            drawn => drawn.context("can't draw on the terminal")?,
-        }
+        // A terminal that went away is perhaps seen here first, where something was to be drawn just then.
+        err.write_all(&bytes).and_then(|()| err.flush()).map_err(unless_gone).context("can't draw on the terminal")?;
         Ok(frame.focus_seen)
     }
 

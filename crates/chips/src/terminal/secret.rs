@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read as read_event};
 
-use super::screen::RawMode;
+use super::screen::{RawMode, unless_gone};
 
 /// Prints `prompt` to standard error and reads one line, of which nothing is shown. Nothing where Ctrl-C (or Ctrl-D
 /// before anything else) was pressed.
@@ -12,6 +12,10 @@ use super::screen::RawMode;
 /// # Errors
 /// What the terminal says.
 pub fn read(prompt: &str) -> io::Result<Option<String>> {
+    ask(prompt).map_err(unless_gone)
+}
+
+fn ask(prompt: &str) -> io::Result<Option<String>> {
     let mut err = io::stderr();
     // Before the prompt: what is typed or pasted as soon as it shows must not be shown either.
     let raw = RawMode::enter()?;
