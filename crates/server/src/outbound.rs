@@ -5,7 +5,10 @@
 //! Only https, no redirects, no proxies from the environment, little of the reply, and an end to waiting. What the operator
 //! excepts, exactly by scheme, host and port, is not checked.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+mod public;
+pub(crate) mod words;
+
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -17,6 +20,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use url::{Host, Origin, Url};
+
+use public::is_local_name;
+pub use public::is_public;
 
 /// From the first packet to the last byte of the reply.
 pub const LONGEST: Duration = Duration::from_secs(20);
@@ -151,6 +157,12 @@ impl Outbound {
         }
     }
 
+    /// Reads an address as somebody typed it. A parser passes over line ends and tabs; whoever typed such a thing meant something else.
+    pub fn typed(text: &str) -> Option<Url> {
+        let url: Url = text.parse().ok()?;
+        (!text.chars().any(char::is_control) && url.has_host() && url.port() != Some(0)).then_some(url)
+    }
+
     fn is_excepted(&self, url: &Url) -> bool {
         let origin = url.origin();
         origin.is_tuple() && self.exceptions.contains(&origin)
@@ -198,17 +210,20 @@ fn told(error: &reqwest::Error) -> OutboundError {
     if error.is_timeout() {
         return OutboundError::TimedOut;
     }
-    let mut causes = vec![];
+    let mut innermost = None;
     let mut next = std::error::Error::source(error);
     while let Some(cause) = next {
         if let Some(NotPublic(name)) = cause.downcast_ref() {
             return OutboundError::Refused(not_public(name));
         }
-        causes.push(cause.to_string());
+        if let Some(words) = words::of(cause) {
+            return OutboundError::Failed(words);
+        }
+        innermost = Some(cause);
         next = cause.source();
     }
     // The first words name the URL, which may have a secret in it.
-    OutboundError::Failed(causes.pop().unwrap_or_else(|| "the connection failed".to_owned()))
+    OutboundError::Failed(innermost.map_or_else(|| "the connection failed".to_owned(), ToString::to_string))
 }
 
 fn tls() -> Result<ClientConfig, String> {
@@ -268,70 +283,6 @@ where
     }
 }
 
-/// Names that never leave the machine or its network (RFC 6761, RFC 6762, RFC 8375, RFC 9476).
-fn is_local_name(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    !name.contains('.')
-        || ["localhost", "local", "internal", "home.arpa", "alt"]
-            .iter()
-            .any(|zone| name == *zone || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.')))
-}
-
-/// Whether an address is one of the public internet (the IANA special-purpose address registries). Addresses that carry an
-/// IPv4 address are judged by that.
-pub fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => match embedded(ip) {
-            Some(inner) => is_public_v4(inner),
-            None => is_public_v6(ip),
-        },
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    !(a == 0
-        || ip.is_private()
-        || ip.is_loopback()
-        || ip.is_link_local()
-        || ip.is_documentation()
-        // Shared by carriers (RFC 6598), of protocols (RFC 6890), of benchmarks (RFC 2544), 6to4 relays (RFC 7526).
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 198 && (18..20).contains(&b))
-        || (a == 192 && b == 88 && c == 99)
-        // Multicast, reserved, broadcast.
-        || a >= 224)
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let [first, second, ..] = ip.segments();
-    // Global unicast is all that was ever handed out.
-    (first & 0xe000) == 0x2000
-        // Of protocols (RFC 2928; Teredo and ORCHID among them), documentation (RFC 3849, RFC 9637), the old 6bone.
-        && !(first == 0x2001 && second < 0x200)
-        && !(first == 0x2001 && second == 0x0db8)
-        && !(first == 0x3fff && second < 0x1000)
-        && first != 0x3ffe
-}
-
-/// The IPv4 address that an IPv6 address stands for: mapped and compatible ones (RFC 4291), NAT64 (RFC 6052, RFC 8215), 6to4
-/// (RFC 3056).
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let s = ip.segments();
-    let low = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    match s {
-        [0, 0, 0, 0, 0, 0xffff, a, b] | [0, 0, 0, 0, 0xffff, 0, a, b] => Some(low(a, b)),
-        [0, 0, 0, 0, 0, 0, a, b] => Some(low(a, b)),
-        [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(low(a, b)),
-        // Where a network puts the address in its own NAT64 prefix is not known: none of it is public.
-        [0x64, 0xff9b, 1, ..] => Some(Ipv4Addr::UNSPECIFIED),
-        [0x2002, a, b, ..] => Some(low(a, b)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -377,22 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_the_public_internet_are_public() {
-        for public in ["1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.0.1.1"]
-            .into_iter()
-            .chain(["198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"])
-            .chain(["64:ff9b::8.8.8.8", "2002:0808:0808::1", "2001:200::1"])
-        {
-            assert!(is_public(public.parse().unwrap()), "{public}");
+    fn an_address_that_is_typed_is_one_line_and_leads_somewhere() {
+        for good in ["https://example.com", "https://example.com:8443/x?y#z", "http://10.0.0.5:2586/"] {
+            assert!(Outbound::typed(good).is_some(), "{good}");
         }
-        for other in ["0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.9.9.9", "169.254.169.254"]
-            .into_iter()
-            .chain(["172.16.0.1", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1"])
-            .chain(["198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"])
-            .chain(["::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "2001::1", "2001:db8::1"])
-            .chain(["3fff::1", "100::1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::8.8.8.8", "2002:a00:1::"])
-        {
-            assert!(!is_public(other.parse().unwrap()), "{other}");
+        for bad in [
+            "",
+            "example.com",
+            "https://",
+            "https://example.com:0/",
+            "https://example.com/\r\nX: y",
+            "https://exa\tmple.com/",
+        ] {
+            assert!(Outbound::typed(bad).is_none(), "{bad}");
         }
     }
 

@@ -47,8 +47,8 @@ pub enum Misnamed {
 /// # Errors
 /// See [`Misnamed`].
 pub fn address(server: &str, topic: &str) -> Result<Url, Misnamed> {
-    let server: Url = server.parse().map_err(|_| Misnamed::Server)?;
-    let alone = server.has_host() && server.path() == "/" && server.query().is_none() && server.fragment().is_none();
+    let server = Outbound::typed(server).ok_or(Misnamed::Server)?;
+    let alone = server.path() == "/" && server.query().is_none() && server.fragment().is_none();
     if !alone {
         return Err(Misnamed::Server);
     }

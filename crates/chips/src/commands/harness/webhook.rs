@@ -89,6 +89,9 @@ pub enum Command {
 fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("{error}; an example: https://example.com/chips"))?;
     match url.scheme() {
+        "https" | "http" if Outbound::typed(text).is_none() => {
+            Err("it is one line, and its port is not 0; an example: https://example.com/chips".to_owned())
+        }
         "https" | "http" if url.username().is_empty() && url.password().is_none() => Ok(url),
         "https" | "http" => Err("it holds no name and no password; what is posted is signed".to_owned()),
         _ => Err("it begins with https://".to_owned()),

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use super::compose::{self, Mail, Thread};
 use crate::channels::message::shortened;
 use crate::config::{Config, Smtp, SmtpTls};
+use crate::outbound::words;
 use crate::words::Words;
 
 /// Connections to the mail server at the same time: servers count them.
@@ -184,8 +185,12 @@ fn says_no_mailbox(text: &str) -> bool {
     NO_MAILBOX.contains(&first)
 }
 
-/// An error and its causes, each once.
+/// An error and its causes, each once; or what happened, where one of them says so by itself.
 fn said(error: &smtp::Error) -> String {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    if let Some(words) = causes.find_map(words::of) {
+        return words;
+    }
     let mut parts = vec![error.to_string()];
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

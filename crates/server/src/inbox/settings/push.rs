@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use chips_core::notify::Channel;
 use chips_store::{Endpoint, NewEndpoint};
 use serde_json::json;
-use url::Url;
 
 use super::told::ADDRESS;
 use super::{open, unwritten};
 use crate::channels::web_push::Subscription;
 use crate::inbox::html::Html;
 use crate::inbox::page::{Person, Visit};
+use crate::outbound::Outbound;
 use crate::state::AppState;
 use crate::words::{Words, fill};
 
@@ -71,8 +71,8 @@ pub(crate) async fn add(State(state): State<AppState>, request: Request) -> Resp
     let w = person.visit.w;
     let refused =
         |what: &str| (StatusCode::UNPROCESSABLE_ENTITY, fill(w.fault_refused, &[("what", what)])).into_response();
-    let url = match address.parse::<Url>() {
-        Ok(url) if address.len() <= ADDRESS => url,
+    let url = match Outbound::typed(&address) {
+        Some(url) if address.len() <= ADDRESS => url,
         _ => return refused(w.fault_url),
     };
     if let Err(why) = state.outbound.check(&url) {

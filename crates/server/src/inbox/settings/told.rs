@@ -21,6 +21,7 @@ use crate::channels::{ntfy, web_push, webhook};
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
+use crate::outbound::Outbound;
 use crate::state::AppState;
 use crate::words::Words;
 
@@ -426,8 +427,8 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
     let (Ok(url), Ok(name), Ok(())) = (url, name, fields.end()) else { return misfit(&person) };
     let w = person.visit.w;
     let mut form = WebhookForm { url: Field::of(url), name: Field::of(name), open: true };
-    let address = match form.url.text.parse::<Url>() {
-        Ok(url) if url.has_host() && form.url.text.len() <= ADDRESS => check(&state, &mut form.url, url, w),
+    let address = match Outbound::typed(&form.url.text) {
+        Some(url) if form.url.text.len() <= ADDRESS => check(&state, &mut form.url, url, w),
         _ => {
             form.url.blame(w.fault_url);
             None
