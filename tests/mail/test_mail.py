@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import signal
+from datetime import UTC, datetime
 from email import policy
 from email.parser import BytesParser
 from html.parser import HTMLParser
@@ -12,6 +13,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Browser, Mail, Post, Server, until
+
+
+# What else the form says of when somebody is told.
+WHEN = {"from": "", "to": "", "grace": "30", "reminders": "on", "use": "goes.email"}
 
 
 class Html(HTMLParser):
@@ -117,8 +122,15 @@ def test_n01_a_question_is_told_in_text_and_html_as_loudly_as_silence_costs(
             assert says in text, says
     assert f"Open the question:\n{link}\n" in loud.text
     assert link in Html(loud.part("html")).links
-    assert re.search(r"If nobody answers: \w+ takes “19 September” on \d{4}-\d\d-\d\d at \d\d:\d\d UTC", calm.text), calm.text
+    assert re.search(r"If nobody answers: \w+ takes “19 September” on \d{4}-\d\d-\d\d at \d\d:\d\d \(UTC\)", calm.text), calm.text
     assert "19 September (default)" in calm.text and "default" in Html(calm.part("html")).text
+    # The time is that of the clock on their wall.
+    assert kim.send("/settings/when", zone="Asia/Kathmandu", **WHEN)[0] == 303
+    server.ask("And in Kathmandu?", default="19", timeout_seconds=3600)
+    there = re.search(r"on (\d{4}-\d\d-\d\d) at (\d\d):(\d\d) \(Asia/Kathmandu\)", post.wait_for(4)[3].text)
+    assert there, post.wait_for(4)[3].text
+    wall = datetime.fromisoformat(f"{there[1]}T{there[2]}:{there[3]}+05:45")
+    assert 3400 < (wall - datetime.now(UTC)).total_seconds() < 3700
     # The link opens exactly that question, and opening it changes nothing.
     assert "Which day should I confirm?" in kim.get(f"/asks/{asked['ask_id']}")
     assert server.read(asked)["state"] == "open"

@@ -90,6 +90,9 @@ fn n07_an_answer_is_posted_after_a_kill_and_again_by_hand_and_its_key_can_be_cha
     assert_eq!((&event["type"], first.header("webhook-id")), (&json!("question.answered"), id));
     assert_eq!(first.header("webhook-signature").split(' ').count(), 1);
 
+    let again = desk.machine.refused(&["harness", "webhook", "add", &harness, &url], 1);
+    assert!(again.contains(&format!("already, as webhook {number}")) && again.contains("rotate"), "{again}");
+
     let rotated = desk.machine.json(&["harness", "webhook", "rotate", &number]);
     assert_ne!(rotated["key"], added["key"]);
     desk.machine.json(&["harness", "webhook", "resend", &number, ask_id]);
@@ -111,6 +114,8 @@ fn what_can_not_be_is_refused_in_words() {
     let harness = machine.json(&["harness", "list"])[0]["id"].as_str().unwrap().to_owned();
     machine.refused(&["harness", "webhook", "add", &harness, "ftp://example.com/"], 2);
     machine.refused(&["harness", "webhook", "add", &harness, "https://user:secret@example.com/"], 2);
+    machine.refused(&["harness", "webhook", "add", &harness, "https://example.com:0/"], 2);
+    machine.refused(&["harness", "webhook", "add", &harness, "https://example.com/\r\nX: y"], 2);
     let missing = machine.refused(&["harness", "webhook", "remove", "7"], 1);
     assert!(missing.contains("no webhook 7"), "{missing}");
     // The server that runs excepts nothing, so nothing could ever be sent there.

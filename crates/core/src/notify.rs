@@ -271,6 +271,13 @@ impl Preferences {
     }
 }
 
+/// The day and the time of a moment on the wall of somebody in this zone: `2026-11-30`, `14:05`.
+pub fn on_the_wall(zone: &str, at: Timestamp) -> (String, String) {
+    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
+    let there = zone.to_datetime(jiff::Timestamp::from_millisecond(at.ms()).unwrap_or_default());
+    (there.date().to_string(), format!("{:02}:{:02}", there.hour(), there.minute()))
+}
+
 /// What the other side made of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -375,6 +382,16 @@ mod tests {
         assert_eq!(preferences.first(&facts, now, true), Some(facts.asked_at.plus_ms(30_000)));
         let late = facts.asked_at.plus_ms(60_000);
         assert_eq!(preferences.first(&facts, late, true), Some(late));
+    }
+
+    #[test]
+    fn a_moment_is_told_by_the_clock_on_their_wall() {
+        let told = |zone: &str, when: &str| on_the_wall(zone, at(when));
+        let of = |day: &str, time: &str| (day.to_owned(), time.to_owned());
+        assert_eq!(told("UTC", "2026-12-01T18:40:59.999Z"), of("2026-12-01", "18:40"));
+        assert_eq!(told("Asia/Kolkata", "2026-12-01T18:40:00Z"), of("2026-12-02", "00:10"));
+        assert_eq!(told("Europe/Berlin", "2026-07-01T12:00:00Z"), of("2026-07-01", "14:00"));
+        assert_eq!(told("Nowhere/Else", "2026-07-01T12:00:00Z"), of("2026-07-01", "12:00"));
     }
 
     #[test]

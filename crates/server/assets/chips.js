@@ -1,15 +1,18 @@
 // Makes the inbox live. Every page works without it: it sends the same forms and shows the cards that the server renders.
-const { body } = document, { page: view, person, token } = body.dataset, list = view === "list", piece = view === "ask" ? "page" : "list";
+const doc = document, { body } = doc, { page: view, person, token } = body.dataset, list = view === "list", piece = view === "ask" ? "page" : "list";
 const words = JSON.parse(body.dataset.words),
 	fill = (text, places) => text.replace(/\{(\w+)\}/g, (_, name) => places[name]),
 	say = (word, places) => fill(words[word], places),
 	counted = (word, n, more) => fill(words[word][Math.min(n, 2)], { n: n + more }),
-	one = (selector, root = document) => root.querySelector(selector),
-	all = (selector, root = document) => [...root.querySelectorAll(selector)],
-	byId = (id) => document.getElementById(id),
+	one = (selector, root = doc) => root.querySelector(selector),
+	all = (selector, root = doc) => [...root.querySelectorAll(selector)],
+	byId = (id) => doc.getElementById(id),
+	cardOf = (it) => it.closest(".card"),
+	params = (data) => new URLSearchParams(data),
+	late = setTimeout,
 	on = addEventListener;
 function make(tag, props, ...children) {
-	const node = Object.assign(document.createElement(tag), props);
+	const node = Object.assign(doc.createElement(tag), props);
 	node.append(...children);
 	return node;
 }
@@ -21,7 +24,7 @@ const button = (word, onclick) => make("button", { type: "button", className: "p
 const tickOf = () => performance.now();
 let ahead = body.dataset.now - (performance.getEntriesByType("navigation")[0]?.responseStart || tickOf());
 const now = () => ahead + tickOf(), clock = (ms) => { if (ms) ahead = ms - tickOf(); };
-const { lang } = document.documentElement, locale = navigator.languages.find((other) => other.startsWith(lang)) ?? lang;
+const { lang } = doc.documentElement, locale = navigator.languages.find((other) => other.startsWith(lang)) ?? lang;
 const unit = (n, name) => new Intl.NumberFormat(locale, { style: "unit", unit: name, unitDisplay: "narrow" }).format(Math.floor(n));
 const hour = { hour: "2-digit", minute: "2-digit" }, hours = new Intl.DateTimeFormat(locale, hour), dates = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", ...hour });
 function left(ms) {
@@ -75,14 +78,15 @@ function shift(change) {
 }
 // Neither does any card take the click that only brings the window to the front.
 // A tap counts from where and when it began. Keys and what assists press what has the focus, which is never a card that came by itself.
-let front = -Infinity, early;
+let front = -Infinity, keyed = front, early;
 on("focus", () => { front = tickOf(); });
 on("pointerdown", ({ target }) => {
-	const card = target.closest(".card");
+	const card = cardOf(target);
 	early = tickOf() - front < 200 || (card && stirs(card));
+	keyed = -2000;
 }, true);
 on("click", (event) => {
-	const { target, detail } = event, card = target.closest(".card"), meant = !detail && target === document.activeElement, soon = detail && early;
+	const { target, detail } = event, card = cardOf(target), meant = !detail && target === doc.activeElement, soon = detail && early;
 	early = false;
 	if (card && !meant && (soon || stirs(card))) {
 		event.preventDefault();
@@ -105,10 +109,7 @@ function dress(card) {
 	all("time", card).forEach(tell);
 	if (card.dataset.deadline) drain(card);
 	if ("stub" in card.dataset) watcher.observe(card);
-	all("form textarea", card).filter((area) => blank(area.value) && !blank(draft(card, area.name))).forEach((area) => {
-		area.value = draft(card, area.name);
-		meant(area);
-	});
+	all("form textarea", card).filter(({ value }) => blank(value)).forEach(mirror);
 	all("textarea", card).forEach(grow);
 	all("form", card).forEach(count);
 	if (!isOpen(card)) keep(card, FIELDS.map((field) => draft(card, field)));
@@ -122,7 +123,7 @@ function keep(card, texts) {
 	more.forEach((value) => kept.append(make("label", {}, make("span", {}, say("kept")), make("textarea", { readOnly: true, dir: "auto", value }))));
 	if (!kept || one("button", kept)) return;
 	const copy = async ({ target }) => {
-		try { await navigator.clipboard.writeText(typed(kept).join("\n\n")); } catch { one("textarea", kept).select(); document.execCommand("copy"); }
+		try { await navigator.clipboard.writeText(typed(kept).join("\n\n")); } catch { one("textarea", kept).select(); doc.execCommand("copy"); }
 		target.textContent = say("copied");
 	};
 	const discard = () => { store(card, FIELDS); shift(() => kept.remove()); };
@@ -167,7 +168,7 @@ function totals() {
 	// What is sifted or further down does not say how many there are in all.
 	if (sift) return;
 	const many = n + more, badge = one("[data-count]");
-	document.title = (n ? `(${many}) ` : "") + document.title.replace(/^\(\d+\+?\) /, "");
+	doc.title = (n ? `(${many}) ` : "") + doc.title.replace(/^\(\d+\+?\) /, "");
 	badge.hidden = !n;
 	badge.textContent = many;
 	navigator.setAppBadge?.(n).catch(() => {});
@@ -183,7 +184,7 @@ function place(card, unsent) {
 	// The open card that is there may hold what somebody is typing.
 	if (old && isOpen(card) && isOpen(old) && !unsent && !("stub" in old.dataset) && (!moves || typed(old).length)) return;
 	shift(() => {
-		const focused = old?.contains(document.activeElement), texts = unsent ?? (old ? typed(old) : []);
+		const focused = old?.contains(doc.activeElement), texts = unsent ?? (old ? typed(old) : []);
 		old?.replaceWith(card);
 		if (!old || (isOpen(card) && moves)) insert(card);
 		if (!isOpen(card)) keep(card, texts);
@@ -197,15 +198,15 @@ function place(card, unsent) {
 		announce("arrived", byId(`p-${id}`));
 	} else if (closed) {
 		announce("closed", one(".says", card));
-		setTimeout(settle, 4000, card);
+		late(settle, 4000, card);
 		// That the answer has arrived is no event.
-		if (!list) setTimeout(refresh, 3000, id);
+		if (!list) late(refresh, 3000, id);
 	}
 }
 // A closed card goes to its shelf once it has been seen, unless somebody is busy with it.
 function settle(card) {
 	if (!card.isConnected || !shelf(card) || card.parentNode === shelf(card) || one(".kept", card)) return;
-	if (document.hidden || card.matches(":hover, :focus-within")) setTimeout(settle, 3000, card);
+	if (doc.hidden || card.matches(":hover, :focus-within")) late(settle, 3000, card);
 	else shift(() => { insert(card); totals(); });
 }
 
@@ -227,7 +228,7 @@ function free(card) {
 }
 const signInPath = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`, signIn = () => make("a", { className: "plain", href: signInPath() }, say("signIn"));
 on("submit", (event) => {
-	const form = event.target, card = form.closest(".card"), by = event.submitter;
+	const form = event.target, card = cardOf(form), by = event.submitter;
 	if ("signOut" in form.dataset) localStorage.clear();
 	if ("pushOff" in form.dataset) {
 		event.preventDefault();
@@ -236,7 +237,7 @@ on("submit", (event) => {
 	if (!card) return;
 	event.preventDefault();
 	if (isBusy(card)) return;
-	const data = new URLSearchParams(new FormData(form, by)), unsent = [];
+	const data = params(new FormData(form, by)), unsent = [];
 	// Where one is taken, the option that is chosen says what is meant; a text beside it stays a draft.
 	all(".q:not(:has(.tick)) textarea", form).forEach(({ name, value }) => {
 		if (blank(value) || !(data.get(name.replace("t", "q")) ?? "text").match(/\d/)) return;
@@ -258,7 +259,7 @@ on("submit", (event) => {
 // A tap that can still be undone. Whatever ends the wait sends it, but for "Undo" itself.
 const pending = new Map();
 function defer(card, by, wait, go) {
-	const what = one(".t", by), until = tickOf() + wait, text = make("span", { ariaHidden: true }), inside = card.contains(document.activeElement);
+	const what = one(".t", by), until = tickOf() + wait, text = make("span", { ariaHidden: true }), inside = card.contains(doc.activeElement);
 	const show = () => { text.textContent = say("undoIn", { what: what.textContent.slice(0, 60), s: Math.ceil((until - tickOf()) / 1000) }); };
 	const end = (act) => {
 		clearInterval(shows);
@@ -270,7 +271,7 @@ function defer(card, by, wait, go) {
 		by.focus({ preventScroll: true });
 		announce("undone", what);
 	});
-	const shows = setInterval(show, 250), flush = () => end(() => { shift(() => mark(card)); go(); }), sends = setTimeout(flush, wait);
+	const shows = setInterval(show, 250), flush = () => end(() => { shift(() => mark(card)); go(); }), sends = late(flush, wait);
 	const undo = button("undo", takeBack);
 	// Answered elsewhere by the same person: what waits is not sent.
 	const drop = () => end(() => line(one(".box", byId(card.id)), say("overtaken", { what: what.textContent })));
@@ -281,24 +282,34 @@ function defer(card, by, wait, go) {
 	announce("undoSaid", what);
 }
 // What is under way is kept until the server has said something about it: a page that is closed meanwhile loses no answer.
-const OUTBOX = "chips-outbox";
+const OUTBOX = "chips-outbox", going = new Set();
 function hold(id, entry) {
 	save(OUTBOX, { ...load(OUTBOX), [id]: entry });
 }
+// What another tab left, which may be gone by now: the same ids arrive once, whoever sends them. And what is typed there.
+on("storage", ({ key }) => {
+	if (key && person) {
+		takeUp();
+		all(".card form textarea").forEach(mirror);
+		all(".card").forEach(dress);
+	}
+});
 function takeUp() {
 	Object.entries(load(OUTBOX)).forEach(([id, [whose, sent]]) => {
 		// What another person left here is nobody's business.
 		if (whose !== person) return hold(id);
-		const card = byId(id) ?? make("article", {}, make("div", { className: "box" })), data = new URLSearchParams(sent);
-		card.id = id;
-		card.classList.add("sending");
+		const card = byId(id) ?? make("article", { id }, make("div", { className: "box" })), data = params(sent);
+		if (going.has(id) || isBusy(card)) return;
+		lock(card, true);
 		if (token) data.set("token", token);
 		send(card, `/asks/${id}`, data, [], 0);
 	});
 }
 const flushAll = () => pending.forEach(({ flush }) => flush());
 async function send(card, url, data, unsent, tries) {
-	const box = one(".box", card), slow = setTimeout(line, 700, box, say("sending")), keepalive = `${data}`.length < 60000;
+	const box = one(".box", card), { id } = card, keepalive = `${data}`.length < 60000;
+	const slow = tries ? 0 : late(line, 700, box, say("sending"));
+	going.add(id);
 	let response, text;
 	try {
 		response = await fetch(url, { method: "POST", body: data, keepalive, headers: { "x-chips-piece": piece }, signal: AbortSignal.timeout(20000) });
@@ -307,17 +318,18 @@ async function send(card, url, data, unsent, tries) {
 	clearTimeout(slow);
 	if (!response || response.status >= 500) {
 		// The same ids go out again, so it arrives once however often it is sent.
-		const again = () => {
+		const again = (by) => {
 			clearTimeout(timer);
 			removeEventListener("online", again);
-			line(box);
+			by && line(box, say("sending"));
 			send(card, url, data, unsent, tries + 1);
 		};
-		const timer = setTimeout(again, Math.min(1000 * 2 ** tries, 10000));
+		const timer = late(again, Math.min(1000 * 2 ** tries, 10000));
 		on("online", again);
 		return line(box, say(response ? "busy" : "unsent"), button("retry", again));
 	}
-	const page = parsed(text), fresh = one(".card", page), id = card.id;
+	const page = parsed(text), fresh = one(".card", page);
+	going.delete(id);
 	free(card);
 	if (response.status !== 401) hold(id);
 	if (fresh) {
@@ -336,6 +348,8 @@ function grow(area) {
 	area.style.height = 0;
 	area.style.height = `${area.scrollHeight}px`;
 }
+// A text as it is kept. Whether it or an option is meant is said where it is typed, and not where it only comes back.
+const mirror = (area) => { area.value = draft(cardOf(area), area.name) ?? ""; };
 function meant(area) {
 	const q = area.closest(".q"), pick = one(".pick input", q), none = one("[value=none]", q);
 	if (pick) pick.checked = !blank(area.value);
@@ -347,14 +361,14 @@ function count(form) {
 	if (!form.matches(".several")) return;
 	const of = all(".q", form), send = one(":scope > .send", form);
 	of.forEach((q) => {
-		q.classList.toggle("answered", Boolean(one(":checked:not([value=text])", q)) || !blank(one("textarea", q)?.value));
+		q.classList.toggle("answered", !!one(":checked:not([value=text])", q) || !blank(one("textarea", q)?.value));
 	});
 	const n = all(".answered", form).length;
 	if (!send.name) send.textContent = n && n < of.length ? say("sendSome", { n, all: of.length }) : say("send");
 }
 on("input", ({ target }) => {
 	if (!target.matches("form textarea")) return;
-	store(target.closest(".card"), [target.name], target.value);
+	store(cardOf(target), [target.name], target.value);
 	meant(target);
 });
 on("change", ({ target }) => {
@@ -369,11 +383,12 @@ on("change", ({ target }) => {
 
 // Keys
 on("keydown", (event) => {
-	const { key, target } = event, card = target.closest(".card"), plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+	const { key, target } = event, card = cardOf(target), plain = !event.ctrlKey && !event.metaKey && !event.altKey;
 	const stop = () => event.preventDefault();
 	// Enter while composing ends a word.
 	if (event.isComposing || event.keyCode === 229) return;
 	if (target.matches("textarea, select, input:not([type=radio], [type=checkbox])")) {
+		keyed = /Tab|Enter|Escape/.test(key) ? -2000 : tickOf();
 		// On a touch screen Enter is a new line.
 		if (key !== "Enter" || !target.matches("form textarea") || event.shiftKey || event.altKey || (plain && matchMedia("(pointer: coarse)").matches)) return;
 		stop();
@@ -384,6 +399,8 @@ on("keydown", (event) => {
 	if (event.repeat && (key === "Enter" || key > 0)) return stop();
 	if (key === "Escape") [...pending.values()].at(-1)?.takeBack();
 	if (!plain || !("keys" in body.dataset) || one("dialog[open]")) return;
+	// Whoever types on although the field has gone, because its question was closed, means none of this.
+	if (tickOf() - keyed < 2000) return keyed = tickOf();
 	const cards = all(".card"), arrows = card && !target.matches("input") && { ArrowDown: 1, ArrowUp: -1 };
 	const step = { j: 1, k: -1, ...arrows }[key];
 	if (step) {
@@ -417,7 +434,7 @@ async function refresh(id) {
 	const response = await fetchCard(id), card = byId(id);
 	clearTimeout(retries.get(id));
 	// What was told of it is known: nobody says it again.
-	if (!(response.status < 500)) return over || retries.set(id, setTimeout(refresh, 3000, id));
+	if (!(response.status < 500)) return over || retries.set(id, late(refresh, 3000, id));
 	if (response.status === 401) ended();
 	else if (isBusy(card)) return;
 	else if (response.ok) place(one(".card", parsed(await response.text())));
@@ -503,7 +520,7 @@ function watch() {
 		stale = false;
 		resync(true);
 	} else if (time - heard > 20000) {
-		if (idle > 3000) resync();
+		if (idle > 1000) resync();
 		if (time - opened > 30000) connect();
 	}
 }
@@ -516,20 +533,20 @@ function wake() {
 // A page in sight that is touched says so, at most every 30 s: what waits for a phone waits a little longer.
 let touched = -3e4;
 onkeydown = onpointermove = onpointerdown = () => {
-	if (!token || document.hidden || tickOf() - touched < 3e4) return;
+	if (!token || doc.hidden || tickOf() - touched < 3e4) return;
 	touched = tickOf();
-	navigator.sendBeacon("/present", new URLSearchParams({ token }));
+	navigator.sendBeacon("/present", params({ token }));
 };
 
 // So does one that shows a question, once for each: a visible page is what makes it seen.
 const shown = new Set();
 function witness() {
-	if (document.hidden) return;
+	if (doc.hidden) return;
 	const cards = all(".card.open").filter(({ id }) => {
 		const { top, bottom } = byId(`p-${id}`).getBoundingClientRect();
 		return !shown.has(id) && bottom > 60 && top < innerHeight - 60;
 	});
-	const data = new URLSearchParams({ token }), ids = cards.map(({ id }) => id).slice(0, 50);
+	const data = params({ token }), ids = cards.map(({ id }) => id).slice(0, 50);
 	ids.forEach((id) => data.append("ask", id));
 	if (ids.length && navigator.sendBeacon("/seen", data)) ids.forEach((id) => shown.add(id));
 }
@@ -549,7 +566,7 @@ if (list || view === "ask") {
 	setInterval(watch, 1000);
 	setInterval(witness, 1000);
 	on("visibilitychange", () => {
-		hidden = document.hidden && tickOf();
+		hidden = doc.hidden && tickOf();
 		if (hidden) flushAll(); else wake();
 	});
 	on("resume", wake, true);
@@ -596,7 +613,7 @@ async function subscribe() {
 		// One from before may be gone, or know the server by another key.
 		await silence();
 		const { endpoint, keys } = (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
-		const response = await fetch(PUSH, { method: "POST", body: new URLSearchParams({ token, endpoint, ...keys }) });
+		const response = await fetch(PUSH, { method: "POST", body: params({ token, endpoint, ...keys }) });
 		if (!response.ok) throw Error(await response.text());
 		location.reload();
 	} catch ({ message }) { line(push, say("pushFailed", { what: message })); }
@@ -608,7 +625,7 @@ if (push) {
 
 // A worker that could not be fetched or installed is tried again, less and less often.
 function install(wait) {
-	const again = () => setTimeout(install, wait, 4 * wait);
+	const again = () => late(install, wait, 4 * wait);
 	navigator.serviceWorker?.register(`/sw.js?${lang}`).then(({ installing: worker }) =>
 		worker?.addEventListener("statechange", () => worker.state === "redundant" && again(), { once: true }), again);
 }

@@ -18,6 +18,7 @@ use chips_core::notify::{self, Outcome};
 use chips_store::{Endpoint, Notice};
 use futures::future::BoxFuture;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::config::Config;
 use crate::outbound::Outbound;
@@ -111,6 +112,13 @@ pub(crate) fn language(endpoint: &Endpoint) -> &'static Words {
     }
     let speaks: Option<Speaks> = serde_json::from_str(&endpoint.secret).ok();
     speaks.and_then(|speaks| Words::of(&speaks.lang?)).unwrap_or(LANGUAGES[0])
+}
+
+/// The same secret of an endpoint whose owner reads this language from now on; nothing where it says so already.
+pub(crate) fn speaking(secret: &str, w: &Words) -> Option<String> {
+    let mut secret: Value = serde_json::from_str(secret).ok()?;
+    let lang = secret.as_object_mut()?.insert("lang".to_owned(), w.lang.into());
+    (lang.as_ref().and_then(Value::as_str) != Some(w.lang)).then(|| secret.to_string())
 }
 
 async fn within(send: BoxFuture<'_, Outcome>) -> Outcome {

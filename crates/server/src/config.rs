@@ -212,7 +212,16 @@ pub fn allowed_host(text: &str) -> Result<String, String> {
 /// # Errors
 /// What it takes.
 pub fn outbound_origin(text: &str) -> Result<Url, String> {
-    let origin = |url: &Url| matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none();
+    // An exception is exact: no name for whoever asks, and no star for many hosts.
+    let bare = |url: &Url| url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    let exact = |url: &Url| url.host_str().is_some_and(|host| !host.is_empty() && !host.contains('*'));
+    let origin = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.path() == "/"
+            && url.query().is_none()
+            && bare(url)
+            && exact(url)
+    };
     text.parse().ok().filter(origin).ok_or_else(|| {
         "http or https, a host and perhaps a port, and nothing else, like http://10.0.0.5:2586".to_owned()
     })

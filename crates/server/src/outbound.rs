@@ -139,14 +139,14 @@ impl Outbound {
     /// # Errors
     /// Why not, in words for them.
     pub fn check(&self, url: &Url) -> Result<(), String> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the address has a user name or password in it".to_owned());
+        }
         if self.is_excepted(url) {
             return Ok(());
         }
         if url.scheme() != "https" {
             return Err(format!("{} is not https", shown(url)));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("the address has a user name or password in it".to_owned());
         }
         match url.host() {
             Some(Host::Ipv4(ip)) if !is_public(IpAddr::V4(ip)) => Err(not_public(&ip)),

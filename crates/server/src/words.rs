@@ -69,6 +69,7 @@ pub(crate) struct Words {
     pub send_partial: &'static str,
     pub kept_for: &'static str,
     pub also_typed: &'static str,
+    pub kept_late: &'static str,
     /// Beside a text, where a tap on an option sends that instead
     pub tap_or_text: &'static str,
     /// Beside a text, where an option is chosen as well
@@ -245,6 +246,7 @@ pub(crate) struct Words {
     pub fault_topic: &'static str,
     pub fault_access: &'static str,
     pub fault_url: &'static str,
+    pub fault_long: &'static str,
     pub fault_refused: &'static str,
     pub fault_known: &'static str,
     pub fault_many: &'static str,

@@ -75,6 +75,8 @@ pub struct Notice {
     pub run_title: Option<String>,
     /// Whether no word of the question may leave: it was asked in a private space.
     pub private: bool,
+    /// The owner's time zone, by its name in the IANA database.
+    pub zone: String,
     /// How often it was tried before.
     pub tries: u32,
     /// What the other side calls the messages about the ask that it took here, the first one first, where it said so

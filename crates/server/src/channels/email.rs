@@ -27,6 +27,10 @@ pub fn address(text: &str) -> Option<String> {
     if text.len() > ADDRESS || !text.is_ascii() {
         return None;
     }
+    // A name in quotes may hold anything, and most mail servers refuse it.
+    if text.contains(['"', ' ', '\\']) {
+        return None;
+    }
     let address = Address::from_str(text).ok()?;
     // An address within brackets names a machine of the network behind the mail server.
     if address.domain().starts_with('[') || !address.domain().contains('.') {
@@ -95,6 +99,8 @@ mod tests {
             "kim@example.com, robin@example.com",
             "kim@example.com\r\nBcc: robin@example.com",
             "kim@exa mple.com",
+            "\"kim lee\"@example.com",
+            "\"kim\"@example.com",
             "kím@example.com",
         ] {
             assert_eq!(address(wrong), None, "{wrong:?}");

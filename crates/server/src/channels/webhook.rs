@@ -20,7 +20,7 @@ use super::Channel;
 use super::message::Message;
 use crate::outbound::Outbound;
 
-/// What the receiver checks signatures with. While a key is changed there are two, and both sign.
+/// What the receiver checks signatures with. While a key is changed there are several, and all sign.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
     /// `whsec_` and base64.
@@ -28,6 +28,9 @@ pub struct Keys {
     /// The one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<OldKey>,
+    /// Those from before that one that were promised to sign on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub older: Vec<OldKey>,
 }
 
 /// A key that still signs beside the new one.
@@ -42,12 +45,13 @@ pub struct OldKey {
 impl Keys {
     /// A single key.
     pub fn one(key: String) -> Self {
-        Self { key, old: None }
+        Self { key, old: None, older: Vec::new() }
     }
 
-    /// Puts a new key before the one that is there, which signs on until then.
-    pub fn rotate(self, key: String, until_ms: i64) -> Self {
-        Self { key, old: Some(OldKey { key: self.key, until_ms }) }
+    /// Puts a new key before the one that is there, which signs on until then. So does what was promised before, for as long as that was.
+    pub fn rotate(self, key: String, now: Timestamp, until: Timestamp) -> Self {
+        let promised = self.old.into_iter().chain(self.older).filter(|old| now.ms() < old.until_ms);
+        Self { key, older: promised.collect(), old: Some(OldKey { key: self.key, until_ms: until.ms() }) }
     }
 }
 
@@ -81,7 +85,7 @@ fn signatures(keys: &Keys, id: &str, now: Timestamp, body: &[u8]) -> Result<Stri
         context.update(body);
         Ok(format!("v1,{}", STANDARD.encode(context.sign())))
     };
-    let old = keys.old.iter().filter(|old| now.ms() < old.until_ms).map(|old| &old.key);
+    let old = keys.old.iter().chain(&keys.older).filter(|old| now.ms() < old.until_ms).map(|old| &old.key);
     let signed = std::iter::once(&keys.key).chain(old).map(sign).collect::<Result<Vec<_>, String>>()?;
     Ok(signed.join(" "))
 }
@@ -199,10 +203,21 @@ mod tests {
     fn while_a_key_is_changed_both_sign_and_a_damaged_one_is_told() {
         let (old, new) = (new_key().unwrap(), new_key().unwrap());
         let sign = |keys: &Keys, ms| signatures(keys, "evt_1", Timestamp::from_ms(ms), b"{}");
-        let rotated = Keys::one(old.clone()).rotate(new.clone(), 9_000);
+        let at = Timestamp::from_ms;
+        let rotated = Keys::one(old.clone()).rotate(new.clone(), at(0), at(9_000));
         let (by_old, by_new) = (sign(&Keys::one(old), 8_999).unwrap(), sign(&Keys::one(new.clone()), 8_999).unwrap());
         assert_eq!(sign(&rotated, 8_999).unwrap(), format!("{by_new} {by_old}"));
-        assert_eq!(sign(&rotated, 9_000), sign(&Keys::one(new), 9_000));
+        assert_eq!(sign(&rotated, 9_000), sign(&Keys::one(new.clone()), 9_000));
+        // Changed once more meanwhile, each key signs on for as long as was said when it was changed.
+        let newest = new_key().unwrap();
+        let twice = rotated.clone().rotate(newest.clone(), at(5_000), at(12_000));
+        let by_newest = |ms| sign(&Keys::one(newest.clone()), ms).unwrap();
+        assert_eq!(sign(&twice, 8_999).unwrap(), format!("{} {by_new} {by_old}", by_newest(8_999)));
+        let without = sign(&Keys::one(new.clone()), 11_999).unwrap();
+        assert_eq!(sign(&twice, 11_999).unwrap(), format!("{} {without}", by_newest(11_999)));
+        assert_eq!(sign(&twice, 12_000).unwrap(), by_newest(12_000));
+        let late = rotated.clone().rotate(newest.clone(), at(9_000), at(9_000));
+        assert_eq!((late.older.len(), sign(&late, 9_000).unwrap()), (0, by_newest(9_000)));
         let stored = serde_json::to_string(&rotated).unwrap();
         assert_eq!(serde_json::from_str::<Keys>(&stored).unwrap(), rotated);
         for damaged in ["", "whsec_", "whsec_!", "secret"] {

@@ -207,7 +207,8 @@ impl AnswerForm {
     pub fn entries(&self, ask: &QuestionAsk) -> Result<Vec<Entry<'_>>, Notice> {
         let mut entries = Vec::new();
         for (index, (question, typed)) in ask.questions.iter().zip(&self.typed.questions).enumerate() {
-            let text = Some(typed.text.as_str()).filter(|text| !chips_protocol::text::is_blank(text));
+            // Line ends before and behind it are the keyboard's, not the person's.
+            let text = Some(typed.text.trim()).filter(|text| !chips_protocol::text::is_blank(text));
             if question.multi() {
                 match (typed.none, !typed.chosen.is_empty() || text.is_some()) {
                     (true, true) => return Err(Notice::NoneAndSome),

@@ -45,6 +45,7 @@ pub(super) static WORDS: Words = Words {
     send_partial: "Nur das Beantwortete senden",
     kept_for: "Nicht gesendet, zu „{what}“:",
     also_typed: "Du hast eine Möglichkeit gewählt, darum wurde dieser Text nicht gesendet:",
+    kept_late: "Was du gesendet hast, zum Kopieren:",
     tap_or_text: "Der Pfeil sendet deinen Text. Tippst du eine Möglichkeit an, wird stattdessen sie gesendet.",
     draft: "Dein Text bleibt hier. Gesendet wird stattdessen, was du gewählt hast.",
 
@@ -224,6 +225,7 @@ pub(super) static WORDS: Words = Words {
     fault_server: "Gib nur die Adresse eines Servers an, wie https://ntfy.sh",
     fault_topic: "Ein Thema hat 1 bis 64 Buchstaben (ohne Umlaute), Ziffern, Binde- und Unterstriche.",
     fault_access: "Ein Token hat keine Leerzeichen und keine Umlaute.",
+    fault_long: "Das ist zu lang: Eine Adresse hat höchstens 2.000 Zeichen.",
     fault_url: "Gib eine ganze Adresse an, wie https://example.com/chips",
     fault_refused: "Dorthin sendet Chips nichts: {what}",
     fault_known: "Diesen Webhook gibt es schon. Entferne ihn zuerst, wenn du einen neuen Schlüssel brauchst.",

@@ -45,6 +45,7 @@ pub(super) static WORDS: Words = Words {
     send_partial: "Send only what is answered",
     kept_for: "Not sent, for “{what}”:",
     also_typed: "You chose an option, so this text was not sent:",
+    kept_late: "What you sent, to be copied:",
     tap_or_text: "The arrow sends your text. An option that you tap is sent instead of it.",
     draft: "Your text stays here. The option you choose is sent instead.",
 
@@ -221,6 +222,7 @@ pub(super) static WORDS: Words = Words {
     fault_server: "Give the address of a server and no more, like https://ntfy.sh",
     fault_topic: "A topic has 1 to 64 letters, digits, hyphens and underscores.",
     fault_access: "A token has no spaces and no letters beyond a to z.",
+    fault_long: "That is too long: an address has at most 2,000 characters.",
     fault_url: "Give a whole address, like https://example.com/chips",
     fault_refused: "Chips sends nothing there: {what}",
     fault_known: "This webhook is there already. Remove it first if you need a new key.",

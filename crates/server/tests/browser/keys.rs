@@ -61,7 +61,7 @@ async fn keys_mean_nothing_in_a_text_and_are_listed_on_demand() {
     screen.write("[name=t0]", "j?2k").await;
     screen.until("document.querySelector('[name=t0]').value === 'j?2k'").await;
     assert_eq!(screen.run("return document.querySelector('dialog[open]')").await, json!(null));
-    screen.run("document.activeElement.blur()").await;
+    screen.click("main h1").await;
     screen.press("?").await;
     screen.until("document.querySelector('dialog[open]')").await;
     screen.read("undo a tap that is not sent yet").await;
@@ -82,4 +82,36 @@ async fn keys_mean_nothing_in_a_text_and_are_listed_on_demand() {
     screen.press("2?").await;
     screen.until("document.activeElement.matches('.card')").await;
     assert_eq!(screen.run("return document.querySelector('.sending, dialog')").await, json!(null));
+}
+
+#[tokio::test]
+async fn who_types_on_while_the_field_closes_answers_nothing_else() {
+    let app = App::start().await;
+    let typed = app.ask(with_text()).await;
+    let other = app.ask(json!({ "questions": [question("b", "And then?", json!({}))] })).await;
+    let screen = Screen::kim(&app).await;
+    screen.see(&format!("#{other} .chip")).await;
+    screen.settle().await;
+    let field = format!("#{typed} [name=t0]");
+    screen.click(&field).await;
+    screen.write(&field, "3 days").await;
+    app.settle(typed, json!([{ "question_id": "when", "values": ["19"] }])).await;
+    // A key after the other, as somebody types who does not look up.
+    let gone = format!("return !document.querySelector('{}')", field.replace('\'', ""));
+    while screen.run(&gone).await != json!(true) {
+        screen.press("x").await;
+    }
+    for key in ["j", "1", "j", "2", "\u{e007}"] {
+        screen.press(key).await;
+    }
+    screen.settle().await;
+    assert_eq!(screen.run("return document.querySelectorAll('.sending, .state').length").await, json!(0));
+    assert_eq!(app.read(other).await.state, AskState::Open);
+    // After a pause keys are keys again.
+    screen.run("window.paused = performance.now()").await;
+    screen.until("performance.now() - window.paused > 2100").await;
+    screen.run(&format!("document.getElementById('{other}').focus()")).await;
+    screen.press("1").await;
+    screen.read("You answered").await;
+    assert_eq!(app.answers(other).await[0]["values"], json!(["19"]));
 }

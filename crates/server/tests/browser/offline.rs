@@ -117,6 +117,40 @@ async fn p17_a_tap_without_a_connection_outlives_the_page_and_is_sent_once() {
 }
 
 #[tokio::test]
+async fn p17_what_a_tab_leaves_unsent_is_shown_and_sent_by_another() {
+    let mut app = App::start().await;
+    let ask_id = app.ask(plain()).await;
+    let screen = installed(&app).await;
+    let chip = format!("#{ask_id} .chip[value='1']");
+    screen.see(&chip).await;
+    let first = screen.driver.window().await.unwrap();
+    let second = screen.driver.new_tab().await.unwrap();
+    screen.driver.switch_to_window(second).await.unwrap();
+    screen.open("/").await;
+    screen.see(&chip).await;
+    app.stop().await;
+    screen.read("No connection. Looking again…").await;
+    // The first click brings the tab to the front.
+    screen.click("main h1").await;
+    screen.run("window.clicked = performance.now()").await;
+    screen.until("performance.now() - window.clicked > 300").await;
+    screen.click(&chip).await;
+    screen.read("Not sent yet.").await;
+    screen.driver.close_window().await.unwrap();
+    screen.driver.switch_to_window(first).await.unwrap();
+    screen.read("Not sent yet.").await;
+    screen.until(&format!("document.getElementById('{ask_id}').classList.contains('sending')")).await;
+
+    app.reopen().await;
+    let head = app.head();
+    app.serve_again().await;
+    screen.read("You answered “26 September”").await;
+    screen.until("localStorage['chips-outbox'] === '{}'").await;
+    screen.settle().await;
+    assert_eq!((app.read(ask_id).await.state, app.head()), (AskState::Answered, head + 1), "one answer");
+}
+
+#[tokio::test]
 async fn the_worker_keeps_nothing_of_a_person_and_signing_out_clears_the_rest() {
     let app = App::start().await;
     app.ask(json!({ "questions": [question("when", "A secret?", json!({ "allow_free_text": true }))] })).await;

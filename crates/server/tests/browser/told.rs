@@ -40,3 +40,30 @@ async fn what_is_set_of_messages_fits_a_narrow_screen_and_is_kept() {
     screen.until("document.querySelector('[name=topic]').value === 'kim'").await;
     screen.fits().await;
 }
+
+#[tokio::test]
+async fn what_came_of_a_form_is_in_sight_and_has_the_focus() {
+    let app = App::start().await;
+    app.tell(app.kim, Channel::Ntfy, "https://ntfy.invalid/topic", json!({})).await;
+    let screen = Screen::kim(&app).await;
+    let seen = "(() => {
+        const it = document.activeElement, { top, bottom } = it.getBoundingClientRect();
+        return it !== document.body && top >= 0 && bottom <= innerHeight - 60;
+    })()";
+    for (form, fill, of) in [
+        ("webhook", "form.elements.url.value = 'https://example.com/hook'", "textarea[readonly]"),
+        ("webhook", "form.elements.url.value = 'http://example.com/hook'", "[name=url]"),
+        ("ntfy", "form.elements.topic.value = 'no topic'", "[name=topic]"),
+        ("test", "", "[role=status]"),
+    ] {
+        screen.open("/settings").await;
+        screen.width(390).await;
+        screen
+            .run(&format!(
+                "const form = document.querySelector(`form[action='/settings/told/{form}']`); {fill}; form.submit()"
+            ))
+            .await;
+        screen.until(&format!("document.activeElement.matches('{of}')")).await;
+        screen.until(seen).await;
+    }
+}

@@ -252,3 +252,22 @@ async fn a_server_that_is_no_ntfy_is_told_and_one_that_is_busy_is_tried_again() 
     let endpoints = app.store.endpoints(&app.identity(app.kim)).await.unwrap();
     assert_eq!((endpoints[0].disabled, endpoints[0].trouble.as_deref()), (false, Some("404 Not Found")));
 }
+
+#[tokio::test]
+async fn messages_speak_the_language_that_was_chosen_last() {
+    let receiver = Receiver::start().await;
+    let app = app(&receiver).await;
+    let kim = app.kim().await;
+    let add = kim.get("/settings").await.form("/settings/told/ntfy");
+    let server = receiver.origin();
+    kim.submit(&add, &[("server", server.as_str()), ("topic", "chips-kim"), ("access", "tk_secret")]).await;
+    app.ask(plain()).await;
+    assert_eq!(published(&receiver.wait_for(1).await[0])["title"], "Purchasing asks · Weekly restock");
+    let device = kim.get("/settings").await.form("/settings/device");
+    kim.submit(&device, &[("language", "de"), ("undo", "4"), ("keys", "on")]).await;
+    app.ask(plain()).await;
+    let second = receiver.wait_for(2).await.remove(1);
+    assert_eq!(published(&second)["title"], "Purchasing fragt · Weekly restock");
+    assert_eq!(second.header("authorization"), "Bearer tk_secret", "and nothing else has changed");
+    assert_eq!(app.store.endpoints(&app.identity(app.kim)).await.unwrap().len(), 1);
+}

@@ -2,6 +2,7 @@
 
 use chips_core::notify::{Channel, Preferences};
 use chips_protocol::api::Tier;
+use chips_server::channels::webhook::{Keys, new_key};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -224,4 +225,25 @@ async fn n14_every_try_stands_in_the_question_s_story_and_that_nobody_was_told_o
     let theirs = robin.get(&format!("/asks/{unheard}")).await;
     theirs.says("Kim (ntfy) refused the question");
     assert!(!theirs.text().contains("403"), "{}", theirs.text());
+}
+
+#[tokio::test]
+async fn of_a_harness_s_webhook_people_see_the_host_alone() {
+    let receiver = Receiver::start().await;
+    let app = App::configured(|config| config.allow_outbound = vec![receiver.origin()]).await;
+    let keys = serde_json::to_string(&Keys::one(new_key().unwrap())).unwrap();
+    app.admin().add_webhook(app.harness, &receiver.url("/services/SECRETPATH?token=SECRETQUERY"), &keys).unwrap();
+    receiver.answer_with(&[500]);
+    let ask_id = app.ask(plain()).await;
+    app.settle(ask_id, json!([{ "question_id": "when", "values": ["19"] }])).await;
+    let kim = app.kim().await;
+    let page = until("its story", async || {
+        let page = kim.get(&format!("/asks/{ask_id}")).await;
+        page.text().contains("could not take the answer").then_some(page)
+    })
+    .await;
+    page.says("127.0.0.1 (webhook) could not take the answer");
+    for secret in ["SECRET", "500", "services"] {
+        assert!(!page.text().contains(secret), "{secret}: {}", page.text());
+    }
 }

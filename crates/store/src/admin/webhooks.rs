@@ -29,16 +29,28 @@ pub struct Webhook {
 }
 
 impl Admin {
-    /// Adds an address of a harness, with what the channel signs with. The same address again is renewed: new keys, and no
-    /// longer disabled. Gives its number.
+    /// Adds an address of a harness, with what the channel signs with. One that was disabled is renewed, with these keys. Gives its
+    /// number.
     ///
     /// # Errors
-    /// No such harness, it is disabled, or it has too many.
+    /// No such harness, it is disabled, or it has too many; or it has that address: whoever receives there checks with the key of then.
     pub fn add_webhook(&mut self, harness: HarnessId, url: &str, secret: &str) -> Result<i64, AdminError> {
         write(&mut self.connection, |transaction| {
             let found = acts::find_harness(transaction, harness)?;
             if found.disabled {
                 return Err(AdminError::Refused(format!("{harness} is disabled")));
+            }
+            let known: Option<i64> = transaction
+                .query_row(
+                    "SELECT no FROM endpoints WHERE harness_no = ?1 AND channel = ?2 AND address = ?3 AND disabled_at IS NULL",
+                    (found.no, Channel::HarnessWebhook.as_str(), url),
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if let Some(no) = known {
+                return Err(AdminError::Refused(format!(
+                    "{harness} has its answers posted there already, as webhook {no}; `chips harness webhook rotate {no}` makes a new key"
+                )));
             }
             let endpoint = NewEndpoint {
                 channel: Channel::HarnessWebhook,

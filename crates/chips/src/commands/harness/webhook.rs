@@ -126,11 +126,12 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Rotate { number, overlap, data, json } => {
             let key = new_key()?;
-            let until = TimeSource::System.wall().plus_ms(args::milliseconds(overlap.unwrap_or(OVERLAP)));
+            let now = TimeSource::System.wall();
+            let until = now.plus_ms(args::milliseconds(overlap.unwrap_or(OVERLAP)));
             let change = |secret: &str| {
                 let keys: Keys =
                     serde_json::from_str(secret).map_err(|_| "its key is damaged; add the address anew".to_owned())?;
-                stored(&keys.rotate(key.clone(), until.ms())).map_err(|error| error.to_string())
+                stored(&keys.rotate(key.clone(), now, until)).map_err(|error| error.to_string())
             };
             Admin::open(data.folder()?.location())?.change_webhook(number, change)?;
             issued(number, &key, json.json)?;

@@ -3,7 +3,7 @@
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chips_core::notify::Kind;
+use chips_core::notify::{Kind, on_the_wall};
 use chips_protocol::api::{Ask, AskState, Tier};
 use chips_protocol::{OnNoAnswer, Question, QuestionAsk, Timestamp};
 use chips_store::Notice;
@@ -127,7 +127,7 @@ pub(super) fn notice(notice: &Notice, message: &Message, w: &'static Words, base
         // The outcome, or that there is something; a question stands below as a whole.
         says: if asked.is_empty() { vec![plain(&message.body)] } else { Vec::new() },
         questions: asked,
-        silence: content.filter(|_| open).map(|content| silence(ask, content, w)),
+        silence: content.filter(|_| open).map(|content| silence(ask, content, &notice.zone, w)),
         button: Some((message.url.clone(), if open { w.mail.open } else { w.mail.look })),
         why: fill(w.mail.why, &[("address", &notice.endpoint.address)]),
         settings: Some((format!("{base_url}/settings"), w.mail.settings)),
@@ -187,11 +187,11 @@ fn asked(question: &Question, w: &'static Words) -> Asked {
 }
 
 /// What happens if nobody answers, in the words of the inbox; at a time that says all of itself, for mail is read late.
-fn silence(ask: &Ask, content: &QuestionAsk, w: &Words) -> String {
+fn silence(ask: &Ask, content: &QuestionAsk, zone: &str, w: &Words) -> String {
     let asker = one_line(&ask.asker.name);
     let who = ("who", asker.as_str());
     let Some(deadline) = ask.deadline else { return fill(w.waits_for_you, &[who]) };
-    let when = moment(deadline, w);
+    let when = moment(deadline, zone, w);
     let when = ("when", when.as_str());
     let places = [who, when];
     let says = match (content.on_no_answer(), content.questions.as_slice()) {
@@ -209,11 +209,9 @@ fn silence(ask: &Ask, content: &QuestionAsk, w: &Words) -> String {
     fill(w.mail.silence, &[("what", &says)])
 }
 
-fn moment(at: Timestamp, w: &Words) -> String {
-    // 2026-12-01T14:29:05.004Z
-    let text = at.to_string();
-    let (day, time) = text.split_once('T').unwrap_or((&text, ""));
-    fill(w.mail.moment, &[("day", day), ("time", time.get(..5).unwrap_or(time))])
+fn moment(at: Timestamp, zone: &str, w: &Words) -> String {
+    let (day, time) = on_the_wall(zone, at);
+    fill(w.mail.moment, &[("day", &day), ("time", &time), ("zone", zone)])
 }
 
 /// A mail about no question.

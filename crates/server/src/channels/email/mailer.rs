@@ -185,20 +185,20 @@ fn says_no_mailbox(text: &str) -> bool {
     NO_MAILBOX.contains(&first)
 }
 
-/// An error and its causes, each once; or what happened, where one of them says so by itself.
+/// What happened on the way to the server, in words.
 fn said(error: &smtp::Error) -> String {
-    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    if let Some(words) = causes.find_map(words::of) {
+    let causes = || std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    if let Some(words) = causes().find_map(words::of) {
         return words;
     }
-    let mut parts = vec![error.to_string()];
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !parts.iter().any(|part| part.contains(&text)) {
-            parts.push(text);
-        }
-        source = cause.source();
+    let texts: Vec<String> = std::iter::once(error.to_string()).chain(causes().map(ToString::to_string)).collect();
+    let says = |part: &str| texts.iter().any(|text| text.contains(part));
+    if says("STARTTLS is not supported") {
+        return "the mail server offers no STARTTLS, and without it nothing is sent".to_owned();
     }
-    shortened(&parts.join(": ").replace('\n', " "), SAID)
+    if error.is_response() || says("valid UTF-8") || says("incomplete") {
+        return "the mail server hung up, or answered something that is not SMTP".to_owned();
+    }
+    let last = texts.last().cloned().unwrap_or_default();
+    shortened(&format!("the mail server could not be spoken to: {}", last.replace('\n', " ")), SAID)
 }

@@ -1,5 +1,5 @@
 //! What is in the styles and the script only for those who read their source, and is not served: comments, indentation, line ends,
-//! spaces beside punctuation, `const` where `let` does the same, brackets around the one parameter of a function. Names stay, so what
+//! spaces beside punctuation, `const` where `let` does the same, `true`, `false` and `Infinity`, the zeros of thousands, brackets around the one parameter of a function. Names stay, so what
 //! a browser shows is the source still.
 
 use std::iter::Peekable;
@@ -114,14 +114,30 @@ impl Script {
         }
     }
 
-    /// At the end of a word: `const` tells the reader more than `let` does, and the browser the same.
+    /// At the end of a word: `const` tells the reader more than `let` does, `true` more than `!0`, and the browser the same.
     fn end_word(&mut self) {
-        if let Some(rest) = self.text.strip_suffix("const")
-            && !rest.ends_with(|c: char| is_word(c) || c == '.')
-        {
-            let begin = rest.len();
-            self.text.replace_range(begin.., "let");
+        self.end_number();
+        for (word, short) in [("const", "let"), ("true", "!0"), ("false", "!1"), ("Infinity", "1/0")] {
+            let Some(rest) = self.text.strip_suffix(word) else { continue };
+            if rest.ends_with(|c: char| is_word(c) || c == '.') {
+                return;
+            }
+            let before = if short.starts_with('!') { rest.trim_end_matches(' ') } else { rest };
+            self.text.replace_range(before.len().., short);
+            return;
         }
+    }
+
+    /// At the end of a number with many zeros: `3000` is `3e3`.
+    fn end_number(&mut self) {
+        let head = self.text.trim_end_matches('0');
+        let zeros = self.text.len() - head.len();
+        let before = head.trim_end_matches(|c: char| c.is_ascii_digit());
+        if zeros < 3 || before.len() == head.len() || before.ends_with(|c: char| is_word(c) || c == '.') {
+            return;
+        }
+        let begin = head.len();
+        self.text.replace_range(begin.., &format!("e{zeros}"));
     }
 
     /// At the end of `(a) =>`: one parameter by itself needs no brackets.
@@ -238,6 +254,11 @@ mod tests {
             ("a.replace(/[/ ] \\/  x/g, b) / c / d", "a.replace(/[/ ] \\/  x/g,b)/c/d"),
             ("x = (a + b) / c; return /  y/.test(z)", "x=(a+b)/c;return/  y/.test(z)"),
             ("async ({ a }) => await b in c", "async({a})=>await b in c"),
+            ("return true && x.true || untrue, false;", "return!0&&x.true||untrue,!1;"),
+            (
+                "f(-Infinity, 3000, 20000, 100, a2000, 1.5000, `${4000} 5000`)",
+                "f(-1/0,3e3,2e4,100,a2000,1.5000,`${4e3} 5000`)",
+            ),
         ] {
             assert_eq!(script(source), served);
         }

@@ -4,6 +4,7 @@ use chips_core::Who;
 use chips_core::notify::{Channel, Kind, Outcome};
 use chips_protocol::ParticipantId;
 use chips_store::Attempt;
+use url::Url;
 
 use super::Viewer;
 use super::story::{Step, place as put};
@@ -39,7 +40,8 @@ fn step(attempt: &Attempt, viewer: &Viewer<'_>) -> Step {
 }
 
 /// Where to, and whether everybody may know all of it. What people call their own endpoints and what those answer is theirs:
-/// the name of a topic is as good as a key to it.
+/// the name of a topic is as good as a key to it. So is the path of a harness's webhook, which is called by its address: of that the
+/// host is said, and `chips harness webhook list` says the rest to whoever runs the server.
 fn place(attempt: &Attempt, viewer: &Viewer<'_>) -> (Html, bool) {
     let channel = Html::text(called(attempt.channel, viewer.w));
     let (name, own) = match &attempt.person {
@@ -47,13 +49,18 @@ fn place(attempt: &Attempt, viewer: &Viewer<'_>) -> (Html, bool) {
             (ParticipantId::Person(theirs), Who::Person(own)) if theirs == own => (&attempt.name, true),
             _ => (&person.name, false),
         },
-        None => (&attempt.name, true),
+        None => (&attempt.name, false),
     };
     let name = match attempt.channel {
+        Channel::HarnessWebhook => Html::isolated(&host_of(name)),
         Channel::WebPush if own => device_name(name, viewer.w),
         _ => Html::isolated(name),
     };
     (Html::phrase("{name} ({channel})", &[("name", name), ("channel", channel)]), own)
+}
+
+fn host_of(address: &str) -> String {
+    Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
 const fn kind(kind: Kind, w: &Words) -> &'static str {

@@ -5,7 +5,7 @@ use chips_protocol::api::{Ask, AskState, LateAnswer};
 use chips_protocol::{Answer, ParticipantId, ParticipantKind, Question, QuestionAsk, Timestamp};
 
 use super::form::QuestionView;
-use super::{Detail, Notice, Typed, Viewer};
+use super::{Detail, Notice, Typed, TypedQuestion, Viewer};
 use crate::inbox::html::{self, Html, TimeAs};
 
 /// Characters of a choice after which a list cuts it.
@@ -85,6 +85,13 @@ impl Closed {
             .filter(|(typed, _)| !typed.text.trim().is_empty())
             .map(|(typed, question)| Kept { label: kept_label(question, several, viewer), text: typed.text.clone() })
             .collect();
+        // What came too late was sent, and stands there as what it is.
+        let came_late = |typed: &TypedQuestion| {
+            let texts =
+                ask.late_answers.iter().flat_map(|late| &late.answers).filter_map(|late| late.free_text.as_deref());
+            texts.into_iter().any(|text| text == typed.text.trim())
+        };
+        let sent = !several && typed.questions.first().is_some_and(came_late);
         Self {
             notice: notice.map(|notice| notice.says(viewer.w, several)),
             says: sentence(ask, viewer, characters, false),
@@ -92,7 +99,11 @@ impl Closed {
             entries,
             late: late_answers(ask, viewer, characters),
             kept,
-            kept_why: if notice == Some(Notice::TooLate) { viewer.w.script.kept } else { viewer.w.also_typed },
+            kept_why: match notice {
+                Some(Notice::TooLate) if sent => viewer.w.kept_late,
+                Some(Notice::TooLate) => viewer.w.script.kept,
+                _ => viewer.w.also_typed,
+            },
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::told::ADDRESS;
 use super::{open, unwritten};
+use crate::channels::speaking;
 use crate::channels::web_push::Subscription;
 use crate::inbox::html::Html;
 use crate::inbox::page::{Person, Visit};
@@ -96,26 +97,25 @@ pub(crate) async fn add(State(state): State<AppState>, request: Request) -> Resp
     }
 }
 
-/// Has messages to this browser speak the language that was chosen for it.
+/// Has messages speak the language that was chosen here: those to this browser, and those that are read on no certain device.
 pub(super) async fn speak(state: &AppState, person: &Person, w: &Words) {
     let renew = async {
         let endpoints = state.store.endpoints(person.identity()).await.map_err(|fault| fault.to_string())?;
-        let Some(here) = endpoints.into_iter().find(|endpoint| is_here(endpoint, person)) else { return Ok(()) };
-        let kept: Subscription = serde_json::from_str(&here.secret).map_err(|fault| fault.to_string())?;
-        if kept.lang == w.lang {
-            return Ok(());
+        for known in endpoints {
+            let meant = known.channel != Channel::WebPush || is_here(&known, person);
+            let Some(secret) = speaking(&known.secret, w).filter(|_| meant && !known.disabled) else { continue };
+            let endpoint = NewEndpoint {
+                channel: known.channel,
+                address: known.address,
+                secret,
+                name: known.name,
+                session_id: known.session_id,
+            };
+            state.store.add_endpoint(person.identity(), endpoint).await.map_err(|fault| fault.to_string())?;
         }
-        let secret = serde_json::to_string(&Subscription { lang: w.lang.to_owned(), ..kept }).unwrap_or_default();
-        let endpoint = NewEndpoint {
-            channel: here.channel,
-            address: here.address,
-            secret,
-            name: here.name,
-            session_id: here.session_id,
-        };
-        state.store.add_endpoint(person.identity(), endpoint).await.map(drop).map_err(|fault| fault.to_string())
+        Ok(())
     };
     if let Err::<(), String>(fault) = renew.await {
-        tracing::warn!(%fault, "messages to this browser stay in the language from before");
+        tracing::warn!(%fault, "messages stay in the language from before");
     }
 }

@@ -11,13 +11,14 @@ use chips_protocol::api::{Me, Tier};
 use chips_protocol::text::check_name;
 use chips_protocol::{PersonId, SpaceId};
 use chips_store::{Endpoint, NewEndpoint};
+use serde::Serialize;
 use url::Url;
 
 use super::email::EmailForm;
 use super::push::{device_name, is_here};
 use super::telegram::TelegramForm;
 use super::{open, render, unwritten};
-use crate::channels::{ntfy, web_push, webhook};
+use crate::channels::{ntfy, speaking, web_push, webhook};
 use crate::inbox::form::Fields;
 use crate::inbox::html::{self, Html, TimeAs};
 use crate::inbox::page::Person;
@@ -404,7 +405,7 @@ pub(crate) async fn add_ntfy(State(state): State<AppState>, request: Request) ->
         channel: Channel::Ntfy,
         name: cut(&format!("{} ({host})", form.topic.text)),
         address: address.to_string(),
-        secret: serde_json::to_string(&access).unwrap_or_default(),
+        secret: spoken(&access, w),
         session_id: None,
     };
     match state.store.add_endpoint(person.identity(), endpoint).await {
@@ -428,8 +429,12 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
     let w = person.visit.w;
     let mut form = WebhookForm { url: Field::of(url), name: Field::of(name), open: true };
     let address = match Outbound::typed(&form.url.text) {
-        Some(url) if form.url.text.len() <= ADDRESS => check(&state, &mut form.url, url, w),
-        _ => {
+        _ if form.url.text.len() > ADDRESS => {
+            form.url.blame(w.fault_long);
+            None
+        }
+        Some(url) => check(&state, &mut form.url, url, w),
+        None => {
             form.url.blame(w.fault_url);
             None
         }
@@ -458,7 +463,7 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
         channel: Channel::Webhook,
         name: cut(name),
         address: address.to_string(),
-        secret: serde_json::to_string(&webhook::Keys::one(key.clone())).unwrap_or_default(),
+        secret: spoken(&webhook::Keys::one(key.clone()), w),
         session_id: None,
     };
     match state.store.add_endpoint(person.identity(), endpoint).await {
@@ -471,6 +476,12 @@ pub(crate) async fn add_webhook(State(state): State<AppState>, request: Request)
         }
         Err(fault) => unwritten(&person.visit, &fault),
     }
+}
+
+/// A channel's secret, and the language in which its messages are read.
+fn spoken(secret: &impl Serialize, w: &Words) -> String {
+    let secret = serde_json::to_string(secret).unwrap_or_default();
+    speaking(&secret, w).unwrap_or(secret)
 }
 
 /// The address, where Chips may send to it.

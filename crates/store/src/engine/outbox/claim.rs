@@ -21,6 +21,9 @@ pub(crate) struct Claim {
 /// Messages that one job looks at at most. What is passed over takes nobody's place: behind it the next is looked at.
 const LOOKED_AT: usize = 1_000;
 
+/// A reminder is not sent so shortly before a last call, in milliseconds.
+const SOON_MS: i64 = 5 * 60_000;
+
 /// A row of `outbox` that is due.
 struct Due {
     ws_no: i64,
@@ -131,6 +134,7 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
             Ok((row.get(0)?, row.get::<_, Option<bool>>(1)?.unwrap_or_default(), row.get(2)?))
         })?;
     let told = may_be_told(connection, &ask, &owner)?;
+    let zone = told.as_ref().map_or_else(|| Preferences::default().zone, |preferences| preferences.zone.clone());
     // What a person who may not see it any more was shown is taken back without a word of it.
     let private = private || (due.kind == Kind::Closed && told.is_none());
     if matches!(due.kind, Kind::Asked | Kind::Reminder | Kind::LastCall) {
@@ -142,6 +146,11 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
         let Some(preferences) = preferences.filter(|_| due.kind == Kind::Asked || !lapsed) else {
             return Ok(passed_over(&ask, due, now));
         };
+        // A last call that is about to come says the same, and more.
+        let soon = ask.facts.last_call().is_some_and(|call| now < call && call < now.plus_ms(SOON_MS));
+        if due.kind == Kind::Reminder && soon && preferences.wants_kind(Kind::LastCall) {
+            return Ok(passed_over(&ask, due, now));
+        }
         // Of two that are late together one is enough.
         let since = match due.kind {
             Kind::LastCall => ask.facts.last_call(),
@@ -176,6 +185,7 @@ fn fate(connection: &Connection, due: &Due, now: Timestamp) -> Result<Fate> {
         ask: shown,
         run_title,
         private,
+        zone,
         tries: due.tries,
     })))
 }

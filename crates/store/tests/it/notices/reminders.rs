@@ -49,6 +49,23 @@ async fn a_last_call_comes_before_a_default_is_taken() {
     scene.none_is_due().await;
 }
 
+#[tokio::test]
+async fn a_last_call_that_is_about_to_come_takes_the_place_of_a_reminder() {
+    let scene = Scene::new().await;
+    let world = &scene.world;
+    reach(scene.store(), &world.person, Channel::Ntfy, "phone").await;
+    world.append(&with_default(world.ask(scene.run), 40 * 60)).await;
+    scene.plan().await;
+    scene.accept_all().await;
+    let mut told = Vec::new();
+    for minute in 1..=40 {
+        scene.time.pass_ms(MINUTE);
+        told.extend(scene.accept_all().await.into_iter().map(|(_, kind, _)| (minute, kind)));
+    }
+    // The reminder of the 35th minute would come a minute before the last call.
+    assert_eq!(told, [(5, Kind::Reminder), (15, Kind::Reminder), (36, Kind::LastCall)]);
+}
+
 impl Scene {
     /// A run of whose harness something must be heard every 90 seconds.
     async fn leased_run(&self) -> RunId {
