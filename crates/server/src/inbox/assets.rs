@@ -91,7 +91,10 @@ mod tests {
     #[test]
     fn what_is_for_readers_of_the_source_stays_here() {
         let script = std::str::from_utf8(&SCRIPT.content).unwrap_or_default();
-        assert!(script.starts_with("let{body}") && !script.contains('\t') && !script.contains("// "), "{script}");
+        assert!(
+            script.starts_with("let doc=document,{body}=doc,") && !script.contains('\t') && !script.contains("// "),
+            "{script}"
+        );
     }
 
     #[test]

@@ -290,7 +290,7 @@ async fn an_answer_that_comes_too_late_says_what_was_taken_and_keeps_what_was_ty
     assert_eq!(page.status, StatusCode::CONFLICT);
     page.says("Too late: this was closed before your answer came.");
     page.says("Not answered in time. The default, “19 September”, was taken.");
-    page.says("What you typed was not sent. It is kept here: Neither: they close on both days. Ask for the 20th.");
+    page.says("What you sent, to be copied: Neither: they close on both days. Ask for the 20th.");
     assert!(page.body.contains("<textarea readonly"), "{}", page.body);
     assert!(page.forms().is_empty(), "there is nothing more to send");
     assert!(!page.text().contains("You answered"));
