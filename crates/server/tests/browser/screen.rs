@@ -258,6 +258,16 @@ fn in_path(name: &str) -> Option<String> {
 
 /// Starts ChromeDriver on a free port. It ends with the value that is returned.
 async fn chromedriver() -> (Child, u16) {
+    // It takes a port that is free on IPv4, and gives up where somebody has the same one on IPv6.
+    for _ in 0..5 {
+        if let Some(started) = within(start_chromedriver()).await {
+            return started;
+        }
+    }
+    panic!("chromedriver ended five times without a port")
+}
+
+async fn start_chromedriver() -> Option<(Child, u16)> {
     let mut child = Command::new("chromedriver")
         .arg("--port=0")
         .stdin(Stdio::null())
@@ -267,14 +277,10 @@ async fn chromedriver() -> (Child, u16) {
         .spawn()
         .expect("these tests need ChromeDriver: apt-get install chromium-driver (./test does)");
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let port = within(async {
-        while let Some(line) = lines.next_line().await.unwrap() {
-            if let Some((_, rest)) = line.split_once("started successfully on port ") {
-                return rest.trim_end_matches('.').parse().unwrap();
-            }
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if let Some((_, rest)) = line.split_once("started successfully on port ") {
+            return Some((child, rest.trim_end_matches('.').parse().unwrap()));
         }
-        panic!("chromedriver ended without a port")
-    })
-    .await;
-    (child, port)
+    }
+    None
 }
