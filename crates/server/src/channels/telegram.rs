@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Channel;
 use super::message::Message;
-use bot::Bot;
+use bot::{Bot, Fault};
 
 /// Buttons that a message has room for: as many as a question has options.
 const BUTTONS: usize = 4;
@@ -71,16 +71,20 @@ impl Telegram {
 
     /// Writes the outcome into what was shown of the question.
     async fn change(&self, notice: &Notice, message: &Message) -> Outcome {
+        let mut deleted = None;
         for earlier in &notice.earlier {
             let Ok(number) = earlier.parse::<i64>() else { continue };
             let mut parameters = said(&notice.endpoint.address, message);
             merge(&mut parameters, json!({ "message_id": number }));
             match self.bot.call("editMessageText", &parameters).await {
-                Err(fault) if !fault.leaves_nothing_to_change() => return fault.outcome(),
-                _ => {}
+                Ok(_) => {}
+                Err(fault) if fault.is_so_already() => {}
+                // The others are changed all the same.
+                Err(fault) if fault.is_deleted() => deleted = Some(fault),
+                Err(fault) => return fault.outcome(),
             }
         }
-        Outcome::Accepted
+        deleted.map_or(Outcome::Accepted, Fault::outcome)
     }
 }
 

@@ -429,3 +429,25 @@ async fn a_bot_that_can_not_be_asked_is_said_in_the_settings() {
     let page = without.kim().await.get("/settings").await;
     assert!(!page.body.contains("/settings/told/telegram"));
 }
+
+#[tokio::test]
+async fn a_message_that_its_person_deleted_is_told_as_such_and_the_others_are_changed() {
+    let api = BotApi::start().await;
+    let (app, time) = App::by_hand_with(|config| api.configure(config)).await;
+    chat(&app, app.kim, KIM).await;
+    let ask_id = app.ask(plain()).await;
+    let first = api.wait_for(KIM, 1).await.remove(0);
+    until("it is recorded", async || (outcomes(&app, ask_id).await.len() == 1).then_some(())).await;
+    time.pass_ms(5 * 60_000 + 1_000);
+    api.wait_for(KIM, 2).await;
+    until("the reminder is recorded", async || (outcomes(&app, ask_id).await.len() == 2).then_some(())).await;
+    api.delete(KIM, first.id);
+    app.settle(ask_id, json!([{ "question_id": "when", "values": ["19"] }])).await;
+    assert_eq!(changed(&api, KIM).await.title(), "Purchasing settled its question");
+    let told = until("the outcome is recorded", async || {
+        let outcomes = outcomes(&app, ask_id).await;
+        (outcomes.len() == 3).then_some(outcomes)
+    })
+    .await;
+    assert_eq!(told[2], ("closed".into(), "refused".into()));
+}

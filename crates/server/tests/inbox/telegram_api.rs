@@ -105,6 +105,13 @@ impl BotApi {
         self.shared.world().refusals = refusals.collect();
     }
 
+    /// A person deletes a message in their chat.
+    pub fn delete(&self, chat: i64, message: i64) {
+        if let Some(shown) = self.shared.world().chats.get_mut(&chat) {
+            shown.retain(|shown| shown.id != message);
+        }
+    }
+
     pub fn block(&self, chat: i64, blocked: bool) {
         let blocks = &mut self.shared.world().blocked;
         if blocked {

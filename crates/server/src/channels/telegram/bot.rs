@@ -82,9 +82,14 @@ impl Fault {
         }
     }
 
-    /// A message that is to be changed is as it should be already, or is no longer there.
-    pub(crate) fn leaves_nothing_to_change(&self) -> bool {
-        let words = ["message is not modified", "message to edit not found", "MESSAGE_ID_INVALID"];
+    /// A message that is to be changed is as it should be already.
+    pub(crate) fn is_so_already(&self) -> bool {
+        matches!(self, Self::No(400, said) if said.contains("message is not modified"))
+    }
+
+    /// A message that is to be changed is there no longer: its person has deleted it.
+    pub(crate) fn is_deleted(&self) -> bool {
+        let words = ["message to edit not found", "MESSAGE_ID_INVALID"];
         matches!(self, Self::No(400, said) if words.iter().any(|word| said.contains(word)))
     }
 }
@@ -191,8 +196,9 @@ mod tests {
         assert_eq!(no(401, "Unauthorized").as_str(), "failed");
         assert_eq!(no(502, "Bad Gateway").as_str(), "failed");
         assert_eq!(Fault::Later("Too Many Requests".to_owned(), 7).outcome().rest_ms(), 7_000);
-        assert!(Fault::No(400, "Bad Request: message is not modified: …".to_owned()).leaves_nothing_to_change());
-        assert!(!Fault::No(403, "message is not modified".to_owned()).leaves_nothing_to_change());
+        assert!(Fault::No(400, "Bad Request: message is not modified: …".to_owned()).is_so_already());
+        assert!(!Fault::No(403, "message is not modified".to_owned()).is_so_already());
+        assert!(Fault::No(400, "Bad Request: message to edit not found".to_owned()).is_deleted());
     }
 
     #[test]
